@@ -26,6 +26,9 @@ encode: $(VENV)/.ready
 	$(PYTHON) -m h264lite encode $(CLIP) $(STREAM) --fps 30 --crf $(CRF)
 	@echo "The stream is $(STREAM)"
 
+# Tests start many processes, which take half the time if Python may keep its bytecode
+test test-all check: export PYTHONDONTWRITEBYTECODE =
+
 test: $(VENV)/.ready-test
 	$(PYTHON) -m h264lite.encoder.compile_kernels
 	$(PYTHON) -m pytest -n $(WORKERS) -m "not slow and not gpu"

@@ -126,15 +126,15 @@ class WholeFile:
             self._created = ""
             raise
 
-    def write(self, *parts: bytes | memoryview) -> None:
-        """Write all parts; after an error or a signal's exception a regular file is truncated to its earlier length."""
+    def write(self, *pieces: bytes | memoryview) -> None:
+        """Write all pieces; after an error or a signal's exception a regular file is truncated to its earlier length."""
         try:
             if not self._started and self._regular:
                 os.ftruncate(self._fd, 0)
             self._started = True
             size = 0
-            for part in parts:
-                view = memoryview(part).cast("B")
+            for piece in pieces:
+                view = memoryview(piece).cast("B")
                 size += len(view)
                 while (taken := self._put(view)) < len(view):
                     view = view[taken:]
@@ -232,15 +232,15 @@ class WholeFile:
 
 
 class Replacement:
-    """A file that gets its contents all at once: they are written to `part`, and `finish` puts that in its place.
+    """A file that gets its contents all at once: they are written to `temporary`, and `finish` puts that in its place.
 
-    part: a new file in the same folder under an unpredictable name; of a device, a pipe or "-" it is the name itself,
+    temporary: a new file in the same folder under an unpredictable name; of a device, a pipe or "-" it is the name itself,
     which is written directly. A link stays, and its target is replaced. Mode and owner of an existing file are kept. OSError
     with the name that was given, if it could not be written or replaced.
     """
 
     def __init__(self, name: str):
-        self.name, self.part, self._target = name, name, ""
+        self.name, self.temporary, self._target = name, name, ""
         if name == "-" or is_special(name):
             return
         try:
@@ -250,14 +250,14 @@ class Replacement:
             before = os.stat(target) if os.path.exists(target) else None
             folder, file = os.path.split(target)
             stem, ending = os.path.splitext(file)
-            part = os.path.join(folder, f".{stem[:40]}.{os.urandom(8).hex()}{ending[:10]}")
+            temporary = os.path.join(folder, f".{stem[:40]}.{os.urandom(8).hex()}{ending[:10]}")
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-            os.close(os.open(part, flags, 0o666 if before is None else 0o600))
-            self.part, self._target = part, target
+            os.close(os.open(temporary, flags, 0o666 if before is None else 0o600))
+            self.temporary, self._target = temporary, target
             if before is not None:
                 with suppress(OSError, AttributeError):  # file systems and Windows without owners
-                    os.chown(part, before.st_uid, before.st_gid)
-                os.chmod(part, stat.S_IMODE(before.st_mode) & 0o777)
+                    os.chown(temporary, before.st_uid, before.st_gid)
+                os.chmod(temporary, stat.S_IMODE(before.st_mode) & 0o777)
         except BaseException as error:
             self.discard()
             if not isinstance(error, OSError | ValueError):
@@ -267,32 +267,32 @@ class Replacement:
             raise OSError(getattr(error, "errno", None) or errno.EINVAL, said, name) from None
 
     def finish(self) -> None:
-        """`part` is complete and closed: it takes its place."""
+        """`temporary` is complete and closed: it takes its place."""
         if self._target:
             try:
-                os.replace(self.part, self._target)
+                os.replace(self.temporary, self._target)
             except OSError as error:
                 check_of_file(error)
                 raise OSError(error.errno, error.strerror or str(error), self.name) from None
             self._target = ""
 
     def discard(self) -> None:
-        """Remove `part`, unless it has taken its place; a second call does nothing."""
+        """Remove `temporary`, unless it has taken its place; a second call does nothing."""
         target, self._target = self._target, ""
         if target:
             with suppress(OSError):
-                os.unlink(self.part)
+                os.unlink(self.temporary)
 
 
 def replace_file(name: str, data: bytes) -> None:
     """Write a file whole or not at all; see Replacement. OSError."""
-    place = Replacement(name)
+    replacement = Replacement(name)
     try:
-        with WholeFile(place.part, said=name) as file:
+        with WholeFile(replacement.temporary, said=name) as file:
             file.write(data)
-        place.finish()
+        replacement.finish()
     finally:
-        place.discard()
+        replacement.discard()
 
 
 def check_replaceable(name: str) -> None:

@@ -26,9 +26,9 @@ CSV_COLUMNS = (
 def csv_rows(frame: AnalysedFrame) -> list[list[str]]:
     """A row for each macroblock, by CSV_COLUMNS; several values are separated by spaces, none where a list is not used."""
     get, width = frame.by_macroblock, frame.mb_width
-    place = [str(frame.display_index), str(frame.coding_index)]
+    indices = [str(frame.display_index), str(frame.coding_index)]
     addresses = range(width * frame.mb_height)
-    columns = [[MB_TYPE_NAMES[kind] for kind in get("mb_type").tolist()]]
+    columns = [[MB_TYPE_NAMES[mb_type] for mb_type in get("mb_type").tolist()]]
     columns += [[str(value) for value in get(name).astype(np.int64).tolist()] for name in _OF_MB]
     columns += [[f"{value:.3f}" for value in get("bits_by_kind")[:, k] / 256] for k in range(len(BIT_KINDS))]
     columns += [_joined(get(name)) for name in _OF_BLOCKS]
@@ -39,7 +39,7 @@ def csv_rows(frame: AnalysedFrame) -> list[list[str]]:
             columns.append([cells.pop() if some else "" for some in used])
     columns += [_joined(get("strengths")[:, k]) for k in range(2)]
     cells_of = zip(*columns)
-    return [[*place, str(mb), str(mb % width), str(mb // width), *cells] for mb, cells in zip(addresses, cells_of)]
+    return [[*indices, str(mb), str(mb % width), str(mb // width), *cells] for mb, cells in zip(addresses, cells_of)]
 
 
 def _joined(values: np.ndarray) -> list[str]:

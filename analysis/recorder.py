@@ -53,7 +53,7 @@ class Recorder:
         bits = 8 * sum(size for _, size in units)
         kinds = grids.bits_by_kind.sum((0, 1), np.int64)
         vectors, luma, chroma = ((kinds[[KIND_MOTION, KIND_LUMA, KIND_CHROMA]] + UNIT // 2) // UNIT).tolist()
-        types = {SLICE_TYPE_NAMES[s.header.kind] for s in slices}
+        types = {SLICE_TYPE_NAMES[s.header.type_mod_5] for s in slices}
         sps = picture.sps
         frame = AnalysedFrame(
             coding_index=picture.decode_index,
@@ -104,8 +104,8 @@ def _places(slices: list[CodedSlice], ref_id: np.ndarray) -> np.ndarray:
     known = {p.id: p.display_index for s in slices for p in (*s.list0, *s.list1) if p is not None}
     below = min(known, default=0) - 1
     table = np.full(max(known, default=0) - below + 1, -1, np.int32)
-    for number, place in known.items():
-        table[number - below] = place
+    for number, index in known.items():
+        table[number - below] = index
     return table[np.maximum(ref_id - below, 0)]
 
 
@@ -119,7 +119,7 @@ def _set_pcm_qp(grids: MacroblockGrids, slice_qps: dict[int, int]) -> None:
 def _slice(s: CodedSlice) -> AnalysedSlice:
     lists = tuple(tuple(-1 if p is None else p.display_index for p in entries) for entries in (s.list0, s.list1))
     return AnalysedSlice(
-        SLICE_TYPE_NAMES[s.header.kind],
+        SLICE_TYPE_NAMES[s.header.type_mod_5],
         s.header,
         s.pps,
         s.header.qp(s.pps),

@@ -66,9 +66,9 @@ def measure() -> dict[tuple[int, int, str], np.ndarray]:
 
     def parse_and_add(data, s, p, m, motion):  # type: ignore[no-untyped-def]
         parse(data, s, p, m, motion)
-        kind = {layout.SLICE_I: 0, layout.SLICE_P: 1, layout.SLICE_B: 2}[int(p[layout.P_SLICE_TYPE])]
-        if kind == 2 or bframes == 0:  # P slices between B slices are left out
-            key = (kind, int(p[layout.P_QP]), name)
+        slice_type = {layout.SLICE_I: 0, layout.SLICE_P: 1, layout.SLICE_B: 2}[int(p[layout.P_SLICE_TYPE])]
+        if slice_type == 2 or bframes == 0:  # P slices between B slices are left out
+            key = (slice_type, int(p[layout.P_QP]), name)
             sums.setdefault(key, np.zeros((N_CONTEXTS, ROW), np.int64))
             sums[key] += s[FIRST:].reshape(N_CONTEXTS, ROW)
 
@@ -87,21 +87,21 @@ def measure() -> dict[tuple[int, int, str], np.ndarray]:
 def fit(sums: dict[tuple[int, int, str], np.ndarray]) -> np.ndarray:
     """int16[3, N_CONTEXTS, 2]: m and n by slice type (SLICES) and context, least squares in preCtxState."""
     result = INITIAL_M_N[INITIAL].astype(np.int16)
-    for kind in range(len(SLICES)):
-        rows = {key: value for key, value in sums.items() if key[0] == kind}
+    for slice_type in range(len(SLICES)):
+        rows = {key: value for key, value in sums.items() if key[0] == slice_type}
         qp = np.array([key[1] for key in rows], float)
         for k in range(N_CONTEXTS):
             count = np.array([value[k, 0] + value[k, 1] for value in rows.values()], float)
             if count.sum() < PRIOR:
                 continue
             mean = 64 + np.array([value[k, 2] for value in rows.values()]) / np.maximum(count, 1)
-            m, n = (float(v) for v in result[kind, k])
+            m, n = (float(v) for v in result[slice_type, k])
             weight = np.concatenate([count / (count + PRIOR), np.full(len(qp), 0.02)])  # of clips; of the standard's line
             x = np.concatenate([qp, qp])
             y = np.concatenate([mean, np.clip(m * qp / 16 + n, 1, 126)])
             slope = np.polyfit(x, y, 1, w=np.sqrt(weight))[0]
             m = round(16 * slope)
-            result[kind, k] = m, round(float(np.average(y - m * x / 16, weights=weight)) + 0.5)
+            result[slice_type, k] = m, round(float(np.average(y - m * x / 16, weights=weight)) + 0.5)
     return result
 
 
@@ -120,17 +120,17 @@ def entropy(sums: np.ndarray) -> float:
 def main() -> None:
     sums = measure()
     table = fit(sums)
-    for kind, name in enumerate(SLICES):
+    for slice_type, name in enumerate(SLICES):
         print(f"# {name} slices: m n by ctxIdx, ten a row")
         for k in range(0, N_CONTEXTS, 10):
-            print("   ", "  ".join(f"{m} {n}" for m, n in table[kind, k : k + 10]))
-    for kind, init in enumerate(INITIAL):
+            print("   ", "  ".join(f"{m} {n}" for m, n in table[slice_type, k : k + 10]))
+    for slice_type, init in enumerate(INITIAL):
         for qp in QPS:
-            rows = [value for key, value in sums.items() if key[:2] == (kind, qp)]
+            rows = [value for key, value in sums.items() if key[:2] == (slice_type, qp)]
             least = sum(map(entropy, rows))
-            shares = [sum(bits(m_n, qp, row) for row in rows) / least for m_n in (INITIAL_M_N[init], table[kind])]
-            shares.append(sum(bits(TYPICAL_M_N[kind], qp, row) for row in rows) / least)
-            print(SLICES[kind], qp, "initial {:.3f}, fitted {:.3f}, in use {:.3f} of the least bits".format(*shares))
+            shares = [sum(bits(m_n, qp, row) for row in rows) / least for m_n in (INITIAL_M_N[init], table[slice_type])]
+            shares.append(sum(bits(TYPICAL_M_N[slice_type], qp, row) for row in rows) / least)
+            print(SLICES[slice_type], qp, "initial {:.3f}, fitted {:.3f}, in use {:.3f} of the least bits".format(*shares))
 
 
 if __name__ == "__main__":

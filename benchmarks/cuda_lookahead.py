@@ -56,8 +56,8 @@ class Kernels:
         self.motions = [lookahead.Motion(*self._arrays(((n_mb, 2), np.int16), ((n_mb,), np.uint16))) for _ in range(8)]
         self.rows: list[dict[str, Any]] = []
 
-    def _arrays(self, *kinds: tuple[tuple[int, ...], Any]) -> list[DeviceArray]:
-        return [self.gpu.zeros(*kind) for kind in kinds]
+    def _arrays(self, *forms: tuple[tuple[int, ...], Any]) -> list[DeviceArray]:
+        return [self.gpu.zeros(*form) for form in forms]
 
     def _frame(self, luma: DeviceArray) -> HalfSize:
         made = HalfSize(*self._arrays(*((array.shape, np.uint8) for array in half_size_arrays(*self.size))))

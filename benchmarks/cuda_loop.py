@@ -257,16 +257,16 @@ def main() -> int:
     if missing:
         sys.exit(missing)
     width, height = (int(n) for n in args.size.split("x"))
-    kind, pictures = load(width, height, 60)
+    clip, pictures = load(width, height, 60)
     pictures = pictures + pictures[-2:0:-1]  # forwards and backwards: no cut
     options = {"qp": args.qp, "threads": args.threads, "subme": args.subme, "profile": args.profile, "bframes": 0}
     options["no_cabac"] = args.no_cabac
-    results: dict[str, Any] = {"size": args.size, "clip": kind, **options}
+    results: dict[str, Any] = {"size": args.size, "clip": clip, **options}
     run_loop(pictures, width, height, 8, options)  # compiles
     for title, streams in (("all streams", 4), ("one stream", 1)):
         trace = run_loop(pictures, width, height, 80, options, streams)
         results[title] = summary(trace, 10)
-        print_summary(f"{args.size} {kind}, qp {args.qp}, {title}", results[title])
+        print_summary(f"{args.size} {clip}, qp {args.qp}, {title}", results[title])
         if args.trace and streams > 1:
             Path(args.trace).write_bytes(trace.to_json())
     for title, streams in (("all streams", 4), ("one stream", 1)):

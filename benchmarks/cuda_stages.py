@@ -266,12 +266,12 @@ class Bench:
         """RGB in rows of pixels and in planes, as users have it."""
         gpu, high, wide = self.gpu, self.height, self.width
         flag, scale = gpu.upload(np.zeros(1, np.int32)), int(np.float32(255).view(np.int32))
-        for kind, size, planar in (("uint8", 1, False), ("uint8", 1, True), ("bfloat16", 2, True), ("float32", 4, False)):
+        for dtype, size, planar in (("uint8", 1, False), ("uint8", 1, True), ("bfloat16", 2, True), ("float32", 4, False)):
             samples = gpu.upload(np.zeros(3 * size * high * wide, np.uint8))
             colour, step = (size * high * wide, size) if planar else (size, 3 * size)
             colours = [DeviceArray(gpu, samples.ptr + k * colour, (1,), np.uint8, samples) for k in range(3)]
-            rgb = InputRgb(*colours, kind, step, step * wide, 0, scale, flag)
-            name = f"load_rgb, {kind}{', planes' if planar else ''}"
+            rgb = InputRgb(*colours, dtype, step, step * wide, 0, scale, flag)
+            name = f"load_rgb, {dtype}{', planes' if planar else ''}"
             self.time(name, lambda rgb=rgb: load_rgb(rgb, wide, high, params, out, qp, stream=self.stream))
 
     def deblock(self, rows: int) -> None:

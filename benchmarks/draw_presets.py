@@ -55,8 +55,8 @@ def draw(rows: list[dict[str, str]], target: Path) -> None:
     taken = [legend.get_window_extent()]
     dots = np.concatenate([_along(axes.transData.transform(curve.get_xydata())) for curve in covered])
     for (x, y, name), colour, side in named:
-        places = [(side * right, side * up) for right, up in PLACES]
-        taken.append(_place(axes, (x, y), name, colour, places, taken, dots))
+        offsets = [(side * right, side * up) for right, up in PLACES]
+        taken.append(_place(axes, (x, y), name, colour, offsets, taken, dots))
     figure.savefig(target, bbox_inches="tight", metadata={"Software": None})
 
 
@@ -67,14 +67,14 @@ def _along(corners: np.ndarray) -> np.ndarray:
 
 
 def _place(
-    axes: Any, point: tuple[float, float], name: str, colour: str, places: list[tuple[float, float]], taken: list[Any],
+    axes: Any, point: tuple[float, float], name: str, colour: str, offsets: list[tuple[float, float]], taken: list[Any],
     dots: np.ndarray,
 ) -> Any:  # fmt: skip
     """Writes the name of a preset where it covers no other name and no curve; its box."""
     from matplotlib.text import Text
 
     renderer = axes.figure.canvas.get_renderer()
-    for x, y in places:
+    for x, y in offsets:
         text = axes.annotate(
             name,
             point,

@@ -1,4 +1,4 @@
-"""What the macroblock tree is worth on a long clip of different kinds: `--crf` with it, and with --no-mbtree.
+"""What the macroblock tree is worth on a long clip of different content: `--crf` with it, and with --no-mbtree.
 
     H264LITE_SEQUENCES=... python -m h264lite.benchmarks.mixed [--preset medium] [--tune psnr] [--bframes 3] [--threads 2]
         [--x264] [--json FILE]
@@ -95,11 +95,11 @@ def main() -> None:
                     flush=True,
                 )
         without, with_tree = (sorted(found[f"{encoder} {name}"]) for name in ("--no-mbtree", "tree"))
-        for k, kind in ((1, "mean of frames"), (2, "mean squared error")):
+        for k, mean in ((1, "mean of frames"), (2, "mean squared error")):
             given = [[point[j] for point in points] for points in (without, with_tree) for j in (0, k)]
             gain = bjontegaard.bd_psnr(*given, method="pchip", min_overlap=0)
             bits = bjontegaard.bd_rate(*given, method="pchip", min_overlap=0)
-            print(f"{encoder}, PSNR by {kind}: tree {gain:+.2f} dB, {bits:+.1f} % bits", flush=True)
+            print(f"{encoder}, PSNR by {mean}: tree {gain:+.2f} dB, {bits:+.1f} % bits", flush=True)
     if args.json:
         Path(args.json).write_text(json.dumps(found, indent=1))
 

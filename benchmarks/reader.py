@@ -4,7 +4,7 @@
 
 Without videos, encodes clips of H264LITE_SEQUENCES with h264lite's defaults. The process stays on one core; FFmpeg has one
 thread. Both give NumPy arrays. `planes`: as decoded; `rgb`: FFmpeg's conversion by swscale. `seeks`: RGB frames at random
-places; PyAV seeks to the keyframe before and decodes up to the time of the frame. Medians of processor time, after a first
+indices; PyAV seeks to the keyframe before and decodes up to the time of the frame. Medians of processor time, after a first
 round that is not counted and compares the frames; ratio: FFmpeg's time by ours, below 1 where FFmpeg is faster.
 """
 
@@ -57,17 +57,17 @@ def our_rgb(data: bytes, _: list[int]) -> Frames:
     return iter(h264lite.VideoReader(data))
 
 
-def their_seeks(data: bytes, places: list[int]) -> Frames:
+def their_seeks(data: bytes, indices: list[int]) -> Frames:
     container, stream = opened(data)
     times = sorted(packet.pts for packet in container.demux(stream) if packet.size)
-    for place in places:
-        container.seek(times[place], stream=stream)
-        yield next(frame for frame in container.decode(stream) if frame.pts >= times[place]).to_ndarray(format="rgb24")
+    for index in indices:
+        container.seek(times[index], stream=stream)
+        yield next(frame for frame in container.decode(stream) if frame.pts >= times[index]).to_ndarray(format="rgb24")
 
 
-def our_seeks(data: bytes, places: list[int]) -> Frames:
+def our_seeks(data: bytes, indices: list[int]) -> Frames:
     reader = h264lite.VideoReader(data)
-    return (reader[place] for place in places)
+    return (reader[index] for index in indices)
 
 
 def their_opening(data: bytes, _: list[int]) -> Frames:
@@ -85,16 +85,16 @@ CASES: dict[str, tuple[Callable[..., Frames], Callable[..., Frames]]] = {
 }  # fmt: skip
 
 
-def seconds_of(frames: Callable[..., Frames], data: bytes, places: list[int]) -> tuple[int, float]:
+def seconds_of(frames: Callable[..., Frames], data: bytes, indices: list[int]) -> tuple[int, float]:
     """Frames, and processor seconds."""
     begin = time.process_time()
-    count = sum(1 for _ in frames(data, places))
+    count = sum(1 for _ in frames(data, indices))
     return count, time.process_time() - begin
 
 
-def check(case: str, data: bytes, places: list[int]) -> None:
+def check(case: str, data: bytes, indices: list[int]) -> None:
     """Both give the same frames; RGB but for swscale's roundings."""
-    for ours, theirs in zip(*(frames(data, places) for frames in CASES[case]), strict=True):
+    for ours, theirs in zip(*(frames(data, indices) for frames in CASES[case]), strict=True):
         if case == "planes":
             packed = np.concatenate([np.asarray(plane).ravel() for plane in ours]).reshape(theirs.shape)
             assert np.array_equal(packed, theirs), "the same samples"
@@ -130,13 +130,13 @@ def main() -> None:
     for name, video in data.items():
         count = len(h264lite.VideoReader(video))
         rng = random.Random(1)
-        places = [rng.randrange(count) for _ in range(args.seeks)]
+        indices = [rng.randrange(count) for _ in range(args.seeks)]
         for case, both in CASES.items():
-            check(case, video, places)
+            check(case, video, indices)
             seconds = defaultdict(list)
             for _ in range(args.rounds):
                 for who, frames in zip(("h264lite", "pyav"), both):
-                    done, used = seconds_of(frames, video, places)
+                    done, used = seconds_of(frames, video, indices)
                     seconds[who].append(used)
             ours, theirs = (statistics.median(seconds[who]) for who in ("h264lite", "pyav"))
             rows.append(dict(zip(FIELDS, (name, case, done, f"{ours:.4f}", f"{theirs:.4f}", f"{theirs / ours:.3f}"))))

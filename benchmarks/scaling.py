@@ -5,7 +5,7 @@
 CLIP: a clip of $H264LITE_SEQUENCES, or a raw I420 file with a name like city_704x576_30.yuv. Frames lie in memory.
 Each clip is encoded with the default options and with `--qp 27 --bframes 0`; "auto" gives no number of threads. Lanes and
 workers have GOPs of an eighth of the clip. Times are the least of up to three rounds; the number in brackets is processor
-time over time. All variants of a kind must give the same bytes, else the program ends with an error.
+time over time. All variants of a group must give the same bytes, else the program ends with an error.
 """
 
 import argparse
@@ -40,15 +40,15 @@ class Variant(NamedTuple):
     workers: bool = False
 
 
-def variants(kinds: set[str], cores: int) -> list[Variant]:
+def variants(groups: set[str], cores: int) -> list[Variant]:
     """All that this machine has cores for, and twice as many at the most."""
     counts = [n for n in COUNTS if n <= 2 * cores]
     found = []
-    if "threads" in kinds:
+    if "threads" in groups:
         found = [*(Variant(f"threads {n}", {"threads": n}) for n in counts), Variant("auto", {})]
-    if "lanes" in kinds:
+    if "lanes" in groups:
         found += [Variant(f"lanes {n}", {"gops": n, "threads": max(n, cores)}, True) for n in counts if n > 2]
-    if "workers" in kinds:
+    if "workers" in groups:
         found += [
             Variant(f"workers {n}", {"devices": ",".join(["cpu"] * n), "threads": max(n, cores)}, True, True)
             for n in counts
@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=150, help="after which no variant begins")
     parser.add_argument("--only", default="threads,lanes,workers,x264")
     args = parser.parse_args()
-    begin, kinds, cores = time.perf_counter(), set(args.only.split(",")), len(os.sched_getaffinity(0))
+    begin, groups, cores = time.perf_counter(), set(args.only.split(",")), len(os.sched_getaffinity(0))
     counts = [int(n) for n in args.frames.split(",")]
     print(f"{cores} cores; frames a second (cores in use)", flush=True)
     for number, name in enumerate(args.clips):
@@ -119,7 +119,7 @@ def main() -> None:
             few = replace(clip, pictures=clip.pictures[:8])
             encode(few, Variant("", {}), options)  # compiles
             hashes: dict[bool, str] = {}
-            for variant in variants(kinds, cores):
+            for variant in variants(groups, cores):
                 if time.perf_counter() - begin > args.seconds:
                     break
                 found, seconds, busy = measure(clip, variant, options)
@@ -127,7 +127,7 @@ def main() -> None:
                 print(f"    {variant.name:<12}{(len(clip.pictures) - 1) / seconds:8.1f}{of_workers}", flush=True)
                 if hashes.setdefault(variant.short_gops, found) != found:
                     sys.exit(f"{variant.name}: another stream")
-            if "x264" in kinds:
+            if "x264" in groups:
                 of_x264(clip, title)
     print(f"{time.perf_counter() - begin:.0f} s")
 

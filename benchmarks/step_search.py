@@ -44,7 +44,7 @@ def main() -> None:
             for name, more in VARIANTS.items():
                 size[name], spent, stages = encode(clip, **common, **more)
                 seconds[name].append(spent)
-                stage[name].append(sum(stages.get(f"{kind}_search", 0.0) for kind in ("full", "pattern", "step")))
+                stage[name].append(sum(stages.get(f"{method}_search", 0.0) for method in ("full", "pattern", "step")))
         whole, part = ({name: statistics.median(v) for name, v in times.items()} for times in (seconds, stage))
         for name in VARIANTS:
             print(

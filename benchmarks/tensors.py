@@ -1,6 +1,6 @@
 """Seconds from RGB frames in GPU memory to the bytes of a stream, in a process that has encoded before.
 
-    python benchmarks/tensors.py [--size 1344x768] [--frames 124] [--rounds 7] [--preset medium] [--kind uint8] [--profile]
+    python benchmarks/tensors.py [--size 1344x768] [--frames 124] [--rounds 7] [--preset medium] [--dtype uint8] [--profile]
 
 Frames are tensors of PyTorch where that is installed, else arrays with a CUDA array interface: a texture that pans and zooms,
 objects that move over it, a scene cut. Each round makes an encoder, feeds the frames one by one and joins the packets;
@@ -36,7 +36,7 @@ class OnGpu:
         self.__cuda_array_interface__ = array.__cuda_array_interface__ | {"stream": 1}
 
 
-def pictures(width: int, height: int, count: int, kind: str) -> Iterator[np.ndarray]:
+def pictures(width: int, height: int, count: int, dtype: str) -> Iterator[np.ndarray]:
     """Frames [3, height, width]: uint8, or floating-point in 0..1."""
     rng = np.random.default_rng(1)
     y, x = np.mgrid[:height, :width].astype(np.float32)
@@ -54,7 +54,7 @@ def pictures(width: int, height: int, count: int, kind: str) -> Iterator[np.ndar
             left, up = width * (k + 1) / 4 + 3 * n, height / 2 + 40 * np.sin(n / 9 + k)
             frame[k, (x - left) ** 2 + (y - up) ** 2 < (height / 8) ** 2] = 240
         found = np.clip(frame, 0, 255)
-        yield found.astype(np.uint8) if kind == "uint8" else (found / 255).astype(kind)
+        yield found.astype(np.uint8) if dtype == "uint8" else (found / 255).astype(dtype)
 
 
 def upload(frames: Iterator[np.ndarray], gpu: Device) -> tuple[str, list[Any]]:
@@ -84,12 +84,12 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=124)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--preset", default="medium")
-    parser.add_argument("--kind", choices=("float32", "uint8"), default="float32")
+    parser.add_argument("--dtype", choices=("float32", "uint8"), default="float32")
     parser.add_argument("--profile", action="store_true")
     args = parser.parse_args()
     width, height = map(int, args.size.split("x"))
     gpu = Device()
-    library, frames = upload(pictures(width, height, args.frames, args.kind), gpu)
+    library, frames = upload(pictures(width, height, args.frames, args.dtype), gpu)
     seconds: dict[str, list[float]] = {name: [] for name, _ in ROWS}
     sizes: dict[str, int] = {}
     for n in range(1 + args.rounds):
@@ -99,7 +99,7 @@ def main() -> None:
                 seconds[name].append(spent)
             if sizes.setdefault(name, size) != size:
                 raise SystemExit(f"{name}: {sizes[name]} bytes, then {size}")
-    print(f"{gpu.name}, {args.frames} frames {args.size}, {args.kind}, {library}, preset {args.preset}")
+    print(f"{gpu.name}, {args.frames} frames {args.size}, {args.dtype}, {library}, preset {args.preset}")
     for name, spent_in in seconds.items():
         median = statistics.median(spent_in)
         rate = args.frames / median

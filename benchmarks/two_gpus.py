@@ -41,13 +41,13 @@ def run(source: Path, words: list[str], workers: str) -> dict[str, Any]:
 
 
 def write_clip(path: Path, width: int, height: int, frames: int) -> str:
-    """Write the raw file; the kind of its content."""
-    kind, pictures = cuda_loop.load(width, height, 60)
+    """Write the raw file; the name of its content."""
+    clip, pictures = cuda_loop.load(width, height, 60)
     pictures = pictures + pictures[-2:0:-1]  # forwards and backwards: no cut
     with path.open("wb") as file:
         for n in range(frames):
             file.write(pictures[n % len(pictures)].tobytes())
-    return str(kind)
+    return str(clip)
 
 
 def table(rows: list[tuple[str, str, str]], found: dict[str, list[dict[str, Any]]]) -> list[str]:
@@ -90,9 +90,9 @@ def main() -> int:
     found: dict[str, list[dict[str, Any]]] = {name: [] for name, _, _ in rows}
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         source = Path(folder) / f"in_{args.size}.yuv"
-        kind = write_clip(source, width, height, args.frames)
+        clip = write_clip(source, width, height, args.frames)
         print(
-            f"{args.size} {kind}, {args.frames} frames, {os.cpu_count()} cores, {gpus} x {gpu_name() if gpus else 'GPU'}; "
+            f"{args.size} {clip}, {args.frames} frames, {os.cpu_count()} cores, {gpus} x {gpu_name() if gpus else 'GPU'}; "
             f"{' '.join(words)}",
             flush=True,
         )

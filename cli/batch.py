@@ -15,7 +15,8 @@ from ..console import print_line
 from ..encoder.clips import MOST_ON_CPU
 from ..encoder.errors import InputError, OptionError
 from ..encoder.files.output import check_distinct
-from ..encoder.settings.options import API, BY_NAME, OPTIONS, read_options
+from ..encoder.settings.options import API, BY_NAME, OPTIONS
+from ..encoder.settings.user_options import read_options
 from ..files import opened, shown
 from ..scheduler.hybrid.tuning.tuning_place import cores
 from . import encode as _encode  # noqa: F401  once for all processes
@@ -115,27 +116,27 @@ def _hand_out(jobs: Sequence[Job], links: dict[socket.socket, int], quiet: bool)
                 finished += answer == _DONE
                 if answer:
                     give(link)
-                elif not stop.asked:
+                elif not stop.is_requested:
                     print_line(f"h264lite encode: error: {output}: its process has ended")
                 if answer == _DONE and not quiet:
                     print_line(f"h264lite [info]: {finished} of {len(jobs)}, {time.monotonic() - begin:.1f} s: {output}")
-            if stop.asked:
+            if stop.is_requested:
                 rest.clear()
                 while to_tell:
                     os.kill(to_tell.pop(), signal.SIGTERM)
         for link, process in links.items():
             link.close()
             os.waitpid(process, 0)
-    if finished < len(jobs) or stop.asked:
-        words = "interrupted; finished" if stop.asked else "error: finished"
+    if finished < len(jobs) or stop.is_requested:
+        words = "interrupted; finished" if stop.is_requested else "error: finished"
         print_line(f"h264lite encode: {words} {finished} of {len(jobs)} videos")
-    return INTERRUPTED if stop.asked else FAILED if finished < len(jobs) else 0
+    return INTERRUPTED if stop.is_requested else FAILED if finished < len(jobs) else 0
 
 
 def _answering(busy: Iterable[socket.socket], stop: StopSignals) -> list[socket.socket]:
     """Wait for answers, or a signal."""
     try:
-        with nullcontext() if stop.asked else stop.waiting():
+        with nullcontext() if stop.is_requested else stop.waiting():
             return select.select(list(busy), [], [])[0]
     except Interrupted:
         return []

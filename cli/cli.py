@@ -13,7 +13,8 @@ from ..decoder.errors import BitstreamError
 from ..encoder.errors import Error, OptionError
 from ..encoder.files.output import error_text
 from ..encoder.settings.option_types import is_ray_address, read_devices
-from ..encoder.settings.options import ALIASES, API, BY_NAME, OPTIONS, Option, check_names, translated
+from ..encoder.settings.options import ALIASES, API, BY_NAME, OPTIONS, Option
+from ..encoder.settings.user_options import check_names, translated
 from ..encoder.settings.x264_options import IS_SWITCH
 from ..encoder.settings.x264_options import SHORT as OF_X264_SHORT
 from ..jit import cache_checks, compiling

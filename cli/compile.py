@@ -87,16 +87,16 @@ def _load_replay() -> None:
 def _counted(log: Log, name: str, work: Callable[[], None]) -> None:
     from ..encoder.warm_up import kernel_cache_folder
 
-    place = kernel_cache_folder()
-    if not place.writable:
+    cache = kernel_cache_folder()
+    if not cache.writable:
         raise Error(f"compiled kernels cannot be kept: set {ADVICE}")
     before, begin = compiling.count(), time.monotonic()
     work()
     count = compiling.count() - before
     log(
-        f"{name}: {count} kernels compiled in {time.monotonic() - begin:.0f} s, in {place.folder}"
+        f"{name}: {count} kernels compiled in {time.monotonic() - begin:.0f} s, in {cache.folder}"
         if count
-        else f"{name}: all kernels were compiled before, in {place.folder}"
+        else f"{name}: all kernels were compiled before, in {cache.folder}"
     )
 
 

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -17,7 +18,7 @@ from ..encoder.settings.config import Config
 from ..encoder.settings.tuning_lookup import unmet
 from ..encoder.warm_up import kernel_cache_folder, will_compile
 from ..jit import cache_checks
-from ..jit.cache_folder import second_best
+from ..jit.cache_folder import CacheFolder, second_best
 from ..jit.cache_root import ADVICE
 from ..jit.numba_free import unusable_files
 from ..scheduler.devices import why_no_cuda
@@ -25,6 +26,8 @@ from ..scheduler.hybrid.tuning.tuning_file import Machine, Tuning, TuningError, 
 from ..version import __version__
 
 MOST_FILES = 3  # file names in a message
+OTHER_KERNELS = ("cuda_src/runtime", "decoder", "jit", "scheduler/threads")  # folders beside those of cpu_simd
+ROOM_FOR_KERNELS = 16 << 20  # bytes: all of the CPU take about as many
 SIZES = ((176, 144), (1920, 1080))  # whose choices are reported
 _GPU_LIBRARIES = ("pycuda", "cuda-bindings")
 _LIBRARIES = ("numpy", "numba", "scipy", *_GPU_LIBRARIES, "av", "matplotlib")
@@ -146,10 +149,22 @@ def _caches(problems: list[str]) -> None:
         problems.append(f"{unusable}, so every process compiles again: set {ADVICE}")
     elif will_compile() and (said := second_best(kernels)):
         problems.append(said)
+    problems += _full_disk(kernels)
     damaged = kernel_problems()
     problems += [f"{text}: not loaded, and compiled again when it is needed" for text in damaged[:MOST_FILES]]
     if len(damaged) > MOST_FILES:
         problems.append(f"{len(damaged) - MOST_FILES} more files of compiled kernels are not loaded either")
+
+
+def _full_disk(kernels: CacheFolder) -> list[str]:
+    """Whether there is room for kernels: what the cache lacks is not known before it is needed."""
+    if kernels.folder is None or not kernels.writable:
+        return []
+    usage = shutil.disk_usage(kernels.folder)
+    if usage.free >= ROOM_FOR_KERNELS or not usage.total:  # which some network disks do not say
+        return []
+    return [f"{kernels.folder}: {usage.free >> 10} KiB of the disk are free, too little for all compiled kernels: every "
+            f"process compiles again those that are not kept: set {ADVICE}"]  # fmt: skip
 
 
 def lines(facts: dict[str, Any]) -> list[str]:
@@ -201,7 +216,7 @@ __all__ = ["examine", "lines", "run_doctor"]
 
 
 def kernel_problems() -> list[str]:
-    """Stored kernels of encoder and decoder that are not loaded, and why."""
+    """Stored kernels that are not loaded, and why."""
     root = Path(__file__).resolve().parent.parent
-    folders = [*sorted(path.parent for path in root.glob("cpu_simd/*/__init__.py")), root / "decoder"]
+    folders = [*(path.parent for path in root.glob("cpu_simd/*/__init__.py")), *(root / name for name in OTHER_KERNELS)]
     return sorted(problem for folder in folders for problem in unusable_files(folder))

@@ -14,11 +14,12 @@ from ..encoder.files.left_out import of_tags
 from ..encoder.files.opening import open_inputs
 from ..encoder.files.output import SEGMENT_SECONDS, check_distinct, is_playlist
 from ..encoder.files.video import Source, VideoFormat, check_input_res, take_over
-from ..encoder.session import open_session
+from ..encoder.session import Session, open_session
 from ..encoder.settings.config import Config
 from ..encoder.settings.fragments import with_keyframes
-from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, read_options
+from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS
 from ..encoder.settings.pass_file import check_frames
+from ..encoder.settings.user_options import read_options
 from ..encoder.warm_up import will_compile
 from ..jit import compiling
 from ..scheduler.devices import cuda_kernels_will_compile
@@ -116,6 +117,18 @@ def _compile_kernels(run: Run, config: Config) -> None:
         run.info("first run on this GPU: its kernels are compiled, once; up to a minute")
 
 
+def _session(
+    run: Run, config: Config, option_texts: dict[str, Any], reports: dict[str, Any], first_name: str, total: int | None,
+    stack: ExitStack,
+) -> Session:  # fmt: skip
+    """The encode, here or on a cluster. total: frames, if known."""
+    source, make = run.source, None
+    if reports["ray"] is not None:
+        make = on_ray.connect(config, option_texts, reports, source, first_name, total, stack, run.info, run.warn)
+    in_any_order = total if by_lanes(source, config) else None
+    return open_session(config, run.sinks.reconstruction is not None, run.warn, run.trace, in_any_order, total, make)
+
+
 def run_encode(
     source_names: Sequence[str], output_name: str, option_texts: dict[str, Any], has_device: Callable[[], None] = lambda: None
 ) -> int:
@@ -140,41 +153,30 @@ def run_encode(
             with stop.waiting():  # a pipe may have no reader yet
                 names = source_names[0], source_name, output_name
                 config, sinks, clock = _open_outputs(names, source, option_texts, reports, stack)
+            mode = "none" if reports["quiet"] else reports["progress"]
+            total = expected_frames(source.format, config)
+            progress = Progress(mode, total, config.video.fps)
+            quiet = reports["quiet"] or mode == "json"
+            run = Run(source_name, source, None, sinks, progress, quiet, clock)  # type: ignore[arg-type]
+            run.verbose, run.rates, run.arrays = reports["verbose"], rates, open_arrays(sinks)
+            for warning in warnings_before(source_name, source.format, sinks.stream, reports):
+                run.warn(warning)
+            _announce(run, config, total, notes(source_names[0], source.format, config, option_texts))
+            stack.enter_context(compiling.messages_to(run.tell))
+            with stop.waiting():  # it may take minutes
+                _compile_kernels(run, config)
+            run.trace = Trace() if sinks.timeline or sinks.chart else None
+            print_plan(run, config, reports["verbose"])
+            run.session = _session(run, config, option_texts, reports, source_names[0], total, stack)
+            stack.callback(run.session.close)
+            # the compiler of Numba leaves garbage, and so does an encode before
+            if "numba" not in sys.modules and not gc.get_freeze_count():
+                gc.freeze()  # what there is stays: collections take 15 ms of a short encode without
+            has_device()
+            progress.restart()
         except Interrupted:
             print_line(NOTHING_WRITTEN)
             return INTERRUPTED
-        mode = "none" if reports["quiet"] else reports["progress"]
-        total = expected_frames(source.format, config)
-        progress = Progress(mode, total, config.video.fps)
-        quiet = reports["quiet"] or mode == "json"
-        run = Run(source_name, source, None, sinks, progress, quiet, clock)  # type: ignore[arg-type]
-        run.verbose, run.rates, run.arrays = reports["verbose"], rates, open_arrays(sinks)
-        for warning in warnings_before(source_name, source.format, sinks.stream, reports):
-            run.warn(warning)
-        _announce(run, config, total, notes(source_names[0], source.format, config, option_texts))
-        stack.enter_context(compiling.messages_to(run.tell))
-        _compile_kernels(run, config)
-        run.trace = Trace() if sinks.timeline or sinks.chart else None
-        print_plan(run, config, reports["verbose"])
-        make = (
-            None
-            if reports["ray"] is None
-            else on_ray.connect(config, option_texts, reports, source, source_names[0], total, stack, run.info, run.warn)
-        )
-        run.session = open_session(
-            config,
-            sinks.reconstruction is not None,
-            run.warn,
-            run.trace,
-            total if by_lanes(source, config) else None,
-            total,
-            make,
-        )
-        stack.callback(run.session.close)
-        if "numba" not in sys.modules and not gc.get_freeze_count():  # its compiler leaves garbage, as does an encode before
-            gc.freeze()  # what there is stays: collections take 15 ms of a short encode without
-        has_device()
-        progress.restart()
         return encode_frames(run, stop)
 
 
@@ -190,14 +192,14 @@ def make_config(
     if "fragment" in option_texts:
         seconds = BY_NAME["fragment"].value(option_texts["fragment"])
         options = with_keyframes(options, seconds, options.get("fps", BY_NAME["fps"].default), has_times)
-    if video.kind == "images":
+    if video.file_type == "images":
         check_colours_of_images(options)
     try:
         return Config.from_options(width=video.width, height=video.height, **options)
     except OptionError as error:
         if error.option in ("fps", "sar") and error.option not in option_texts:
             raise InputError(f"{name}: {_of_input(video, error)}") from None
-        if video.kind != "raw" and not error.option:
+        if video.file_type != "raw" and not error.option:
             raise InputError(f"{name}: {error}") from None
         raise
 
@@ -206,7 +208,7 @@ def _of_input(video: VideoFormat, error: OptionError) -> str:
     """What is wrong with the rate or the aspect ratio that the input says, by its own words."""
     what = {"fps": "frame rate", "sar": "sample aspect ratio"}[error.option]
     first, second = video.fps.as_integer_ratio() if error.option == "fps" and video.fps else video.sar or (0, 0)
-    return f"{'Y4M' if video.kind == 'y4m' else 'its'} {what} {first}:{second}: {str(error).rpartition(': ')[2]}"
+    return f"{'Y4M' if video.file_type == 'y4m' else 'its'} {what} {first}:{second}: {str(error).rpartition(': ')[2]}"
 
 
 def print_plan(run: Run, config: Config, verbose: bool) -> None:

@@ -45,10 +45,10 @@ def encode_frames(run: Run, stop: StopSignals) -> int:
     n_written = f"{run.written} frame{'s' if run.written != 1 else ''}"
     if failure is not None:
         raise type(failure)(f"{failure}; the output holds {n_written}") from None
-    if run.source.left_over and not stop.asked:
+    if run.source.left_over and not stop.is_requested:
         left = f"{run.source.left_over} bytes left over"
         run.problems.append(f"{run.name}: the last frame is cut off: {left}, {n_written} encoded")
-    if not run.written and not stop.asked:
+    if not run.written and not stop.is_requested:
         raise InputError(run.problems[0] if run.problems else _nothing(run, config))
     for warning in warnings_after(run.name, run.clock.times, run.sinks.stream, config):
         run.warn(warning)
@@ -56,7 +56,7 @@ def encode_frames(run: Run, stop: StopSignals) -> int:
         finish(run)
     for problem in run.problems:
         print_line(f"h264lite encode: error: {problem}")
-    if stop.asked:
+    if stop.is_requested:
         print_line(f"h264lite encode: interrupted; the output holds {n_written}" if run.written else NOTHING_WRITTEN)
         return INTERRUPTED
     return FAILED if run.problems else 0
@@ -86,7 +86,7 @@ def _feed_frames(run: Run, stop: StopSignals) -> None:
     frames: Iterator[HostSource] = (
         source.buffers(*part, run.session.pipeline.next_buffer) if isinstance(source, RawSource) else source.frames(*part)
     )
-    while not stop.asked:
+    while not stop.is_requested:
         with stop.waiting():
             frame = next(frames, None)
         if frame is None:
@@ -101,7 +101,7 @@ def _feed_ahead(run: Run, stop: StopSignals, source: RawSource) -> None:
     reads = map(source.later, _numbers(source, run.session.config))
     with Readers(THREADS) as readers:
         for buffer in ReadAhead(readers).each(reads, run.session.pipeline.next_buffer):
-            if stop.asked:
+            if stop.is_requested:
                 return
             run.session.encode(buffer)
             write(run)
@@ -112,10 +112,10 @@ def _feed_numbers(run: Run, stop: StopSignals, source: RawSource) -> None:
     """Encode frames by number; the lane that encodes a frame reads it."""
     config, pipeline = run.session.config, run.session.pipeline
     for number in _numbers(source, config):
-        while not pipeline.has_room() and not stop.asked:
+        while not pipeline.has_room() and not stop.is_requested:
             run.session.poll()
             write(run)
-        if stop.asked:
+        if stop.is_requested:
             return
         run.session.encode(source.later(number))
         write(run)
@@ -140,7 +140,7 @@ def _drain(run: Run, stop: StopSignals, failure: BaseException | None) -> BaseEx
     for last in (False, True):  # a device's failure is raised once; then the finished frames follow
         try:
             while pipeline.busy():
-                if stop.asked:
+                if stop.is_requested:
                     pipeline.cut()
                 run.session.poll()
                 write(run)

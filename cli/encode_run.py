@@ -165,7 +165,7 @@ def start_line(config: Config, video: VideoFormat) -> str:
     fps = f"{rate.numerator}" + (f"/{rate.denominator}" if rate.denominator > 1 else "")
     threads = f"{machine.threads} thread{'s' if machine.threads > 1 else ''}"
     return (
-        f"{size}, {video.kind}, {fps} fps; device {machine.device}: {machine.device_reason}, {threads}; "
+        f"{size}, {video.file_type}, {fps} fps; device {machine.device}: {machine.device_reason}, {threads}; "
         f"profile {coding.profile_name}, level {level // 10}.{level % 10}"
     )
 

@@ -99,12 +99,13 @@ def notes(name: str, video: VideoFormat, config: Config, option_texts: dict[str,
     lines, named_size = [], size_from_name(name)
     if finest := next((name for name in ("qp", "crf") if config.values[name] == 0 and name in option_texts), ""):
         lines.append(f"--{finest} 0 is the finest there is, not lossless as in x264")
-    if video.kind == "raw" and named_size and named_size != (video.width, video.height):
+    is_raw = video.file_type == "raw"
+    if is_raw and named_size and named_size != (video.width, video.height):
         lines.append(f"--input-res {video.width}x{video.height} overrides {named_size[0]}x{named_size[1]} of the file's name")
     if "fps" in option_texts and video.fps not in (None, config.video.fps):
-        lines.append(f"--fps {config.video.fps} overrides {video.fps} of the {'name' if video.kind == 'raw' else 'input'}")
-    elif "fps" not in option_texts and video.kind in ("raw", "images"):
-        what = "raw video has" if video.kind == "raw" else "images have"
+        lines.append(f"--fps {config.video.fps} overrides {video.fps} of the {'name' if is_raw else 'input'}")
+    elif "fps" not in option_texts and video.file_type in ("raw", "images"):
+        what = "raw video has" if is_raw else "images have"
         lines.append(
             f"{config.video.fps} fps are assumed: {what} no frame rate; see --fps"
             if video.fps is None

@@ -14,13 +14,13 @@ class Interrupted(BaseException):
 
 
 class StopSignals:
-    """`with StopSignals() as stop:`, then check `stop.asked` between frames."""
+    """`with StopSignals() as stop:`, then check `stop.is_requested` between frames."""
 
     HANGUP = getattr(signal, "SIGHUP", None)
     SIGNALS = (signal.SIGINT, signal.SIGTERM, *([HANGUP] if HANGUP else []))
 
     def __init__(self) -> None:
-        self.asked = False
+        self.is_requested = False
         self._waiting = False
 
     def __enter__(self) -> "StopSignals":
@@ -35,12 +35,12 @@ class StopSignals:
             signal.signal(number, handler)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.asked and number == self.HANGUP:  # a closing terminal sends SIGHUP twice
+        if self.is_requested and number == self.HANGUP:  # a closing terminal sends SIGHUP twice
             return
-        if self.asked:
+        if self.is_requested:
             os.write(2, b"\nh264lite: interrupted twice: left at once, the output is not finished\n")
             os._exit(INTERRUPTED)
-        self.asked = True
+        self.is_requested = True
         if self._waiting:
             raise Interrupted
 
@@ -49,7 +49,7 @@ class StopSignals:
         """For a call that may block: a signal ends it with Interrupted."""
         self._waiting = True
         try:
-            if self.asked:
+            if self.is_requested:
                 raise Interrupted
             yield
         finally:

@@ -25,19 +25,19 @@ QUALITIES = {"psnr": "PSNR of luma, mean of the frames, dB", "global": "PSNR of 
 def run_plot(args: argparse.Namespace) -> int:
     """One of the three charts; `args.chart` says which."""
     check_matplotlib("")
-    kind = PurePath(args.out).suffix[1:].lower()
-    if kind not in FORMATS:
+    file_format = PurePath(args.out).suffix[1:].lower()
+    if file_format not in FORMATS:
         raise OptionError(f"{args.out}: the name ends in none of {', '.join('.' + name for name in FORMATS)}", "out")
     args.title = _drawn(args.title)
     draw = {"rd": _rd, "presets": _presets, "rate": _rate}[args.chart]
-    data = draw(args, kind)
+    data = draw(args, file_format)
     sink = ByteSink(args.out)
     sink.write(data)
     sink.close()
     return 0
 
 
-def _rd(args: argparse.Namespace, kind: str) -> bytes:
+def _rd(args: argparse.Namespace, file_format: str) -> bytes:
     curves: dict[str, list[RatePoint]] = {}
     for argument in args.inputs:
         label, name = _labelled(argument)
@@ -49,7 +49,7 @@ def _rd(args: argparse.Namespace, kind: str) -> bytes:
     for name, percent in bd_rates(curves).items():
         said = f"{name}: {percent:+.2f} % bits beside {first} at equal {args.by} (BD-rate, PCHIP)"
         print_line(said.replace(r"\$", "$"))
-    return draw_rd(curves, QUALITIES[args.by], args.title, kind)
+    return draw_rd(curves, QUALITIES[args.by], args.title, file_format)
 
 
 def _labelled(argument: str) -> tuple[str, str]:
@@ -87,7 +87,7 @@ def _rd_points(name: str, by: str) -> Iterator[tuple[str, RatePoint]]:
     yield label, point
 
 
-def _presets(args: argparse.Namespace, kind: str) -> bytes:
+def _presets(args: argparse.Namespace, file_format: str) -> bytes:
     diagrams = []
     for given in args.inputs:
         label, name = _labelled(given)
@@ -96,7 +96,7 @@ def _presets(args: argparse.Namespace, kind: str) -> bytes:
         except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError):
             raise InputError(f"{name}: no file of `python -m h264lite.benchmarks.presets --json`") from None
         diagrams.append((_drawn(label), rows))
-    return draw_presets(diagrams, args.title, kind)
+    return draw_presets(diagrams, args.title, file_format)
 
 
 def _means(speeds: list[float], rates: list[float]) -> tuple[float, float]:
@@ -104,7 +104,7 @@ def _means(speeds: list[float], rates: list[float]) -> tuple[float, float]:
     return math.exp(sum(map(math.log, speeds)) / len(speeds)), sum(rates) / len(rates)
 
 
-def _rate(args: argparse.Namespace, kind: str) -> bytes:
+def _rate(args: argparse.Namespace, file_format: str) -> bytes:
     (name,) = args.inputs
     try:
         fps = None if args.fps is None else read_fps(args.fps)
@@ -114,7 +114,7 @@ def _rate(args: argparse.Namespace, kind: str) -> bytes:
     points = [_frame(name, row) for row in rows]
     if not points:
         raise InputError(f"{name}: no frames")
-    return draw_rates(points, fps, args.title, kind)
+    return draw_rates(points, fps, args.title, file_format)
 
 
 def _frame(name: str, row: dict[str, str]) -> Point:

@@ -16,7 +16,7 @@ from ..encoder.compile_kernels import compile_for
 from ..encoder.errors import DeviceError, DeviceLost, Error, OptionError, OutputError
 from ..encoder.files.output import check_distinct
 from ..encoder.files.video import Planes
-from ..encoder.settings.device_prediction import frame_kind_of, on_single_device
+from ..encoder.settings.device_prediction import frame_traits_of, on_single_device
 from ..encoder.warm_up import will_compile
 from ..files import check_replaceable, is_special
 from ..scheduler.devices import (
@@ -259,8 +259,8 @@ class Tune:
         lines = [f"{'size':>10} {'device':>7} {'fps':>8}        {'predicted':>10} {'by':>12}"]
         for some in self.measured:
             run = some.middle
-            frame_kind = frame_kind_of(run.mb_width, run.mb_height, subme=run.subme, cabac=run.cabac)
-            prediction = predict(on_single_device(run.device, frame_kind), frame_kind, models)
+            frame_traits = frame_traits_of(run.mb_width, run.mb_height, subme=run.subme, cabac=run.cabac)
+            prediction = predict(on_single_device(run.device, frame_traits), frame_traits, models)
             spread = f"±{50 * some.spread:4.1f}%" if len(some.runs) > 1 else ""
             lines.append(
                 f"{run.width}x{run.height}".rjust(10) + f" {run.device:>7} {1 / run.frame:8.1f} {spread:>6}"

@@ -13,7 +13,8 @@ from ..encoder.errors import DeviceError, DeviceLost, Error, InputError, OptionE
 from ..encoder.files.left_out import of_tags
 from ..encoder.files.opening import open_inputs
 from ..encoder.files.video import Source, take_over
-from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, check_keywords, read_options
+from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS
+from ..encoder.settings.user_options import check_keywords, read_options
 from ..encoder.writer import VideoWriter, write_video
 from ..files import Replacement
 from .resources import assigned, device
@@ -130,12 +131,12 @@ class Encode:
         """Bytes, or the path of a file that has its name when it is complete: a retry leaves no half of one."""
         if path is None:
             return self._video(None, fps, options, clip)
-        place = Replacement(path)  # whose part has its ending, by which the container is chosen
+        replacement = Replacement(path)  # whose temporary file has its ending, by which the container is chosen
         try:
-            self._video(place.part, fps, options, clip)
-            place.finish()
+            self._video(replacement.temporary, fps, options, clip)
+            replacement.finish()
         finally:
-            place.discard()
+            replacement.discard()
         return path
 
     def _video(self, target: str | None, fps: Any, options: dict[str, Any], clip: Any) -> bytes:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..encoder.decisions.second_pass import parts_of
+from ..encoder.decisions.second_pass import sections_of
 from ..encoder.errors import DeviceError, OptionError
 from ..encoder.gops.gops import SMALL
 from ..encoder.settings.config import Config
@@ -115,5 +115,5 @@ def choose_share(
 def _units(config: Config, length: int | None) -> int:
     """How many chunks there are at least; many if the length is unknown."""
     if config.rate.first_pass is not None:
-        return len(parts_of(config.rate.first_pass))
+        return len(sections_of(config.rate.first_pass))
     return 1 << 30 if length is None else max(1, -(-length // config.types.keyint))

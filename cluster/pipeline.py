@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..encoder.decisions.second_pass import parts_of
+from ..encoder.decisions.second_pass import sections_of
 from ..encoder.encoded_frame import EncodedFrame
 from ..encoder.errors import DeviceLost, Error
 from ..encoder.files.read_ahead import FileRead, Read
@@ -67,7 +67,8 @@ class RayPipeline(ConcurrentGops):
         self._least = least or CHUNK_FRAMES
         self._stream = Stream(uuid.uuid4().hex)
         self._frame_bytes = frame_bytes(config)
-        self._starts = [] if config.rate.first_pass is None else [part.start for part in parts_of(config.rate.first_pass)]
+        first = config.rate.first_pass
+        self._starts = [] if first is None else [section.start for section in sections_of(first)]
         self._free: list[np.ndarray] = []
         self._specs: list[FrameSpec] = []  # of the chunk that is filled, as these three
         self._unit = -1
@@ -223,8 +224,8 @@ class RayPipeline(ConcurrentGops):
         if isinstance(cause, Error):
             raise cause from None
         said = (str(cause or error).strip() or type(error).__name__).splitlines()[0]
-        kind = type(cause or error).__name__
-        raise DeviceLost(f"Ray: frames {first} to {last} cannot be encoded: {kind}: {said}") from None
+        error_name = type(cause or error).__name__
+        raise DeviceLost(f"Ray: frames {first} to {last} cannot be encoded: {error_name}: {said}") from None
 
     def _fetch(self) -> list[EncodedFrame]:
         self._taken, self._ready = self._ready, []

@@ -247,7 +247,7 @@ InputRgb = namedtuple("InputRgb", (
     "red",  # the first sample of each colour
     "green",
     "blue",
-    "kind",  # the type of the samples, one of cpu_simd.source.convert.KINDS
+    "dtype",  # the type of the samples, one of cpu_simd.source.convert.RGB_DTYPES
     "step",  # from column to column
     "pitch",  # from row to row
     "low",  # bits of the float32 value of black

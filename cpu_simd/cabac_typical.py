@@ -85,10 +85,10 @@ FIRST_8x8 = 399  # the contexts between are of field macroblocks
 def _typical_m_n() -> np.ndarray:
     """int16[3, N_CONTEXTS, 2]: I slices, P slices, B slices; (m, n)."""
     result = np.zeros((3, N_CONTEXTS, 2), np.int16)
-    for kind, (first, rest) in enumerate(_TABLES):
+    for slice_type, (first, rest) in enumerate(_TABLES):
         for start, text in ((0, first), (FIRST_8x8, rest)):
             pairs = np.array(text.split(), np.int16).reshape(-1, 2)
-            result[kind, start : start + len(pairs)] = pairs
+            result[slice_type, start : start + len(pairs)] = pairs
     return result
 
 

@@ -58,4 +58,4 @@ BYPASS, TERMINATE = 1024, 1025
 MOST_BINS = 24576
 
 # Types of the RGB samples that convert.py takes.
-KINDS = ("uint8", "float16", "bfloat16", "float32", "float64")
+RGB_DTYPES = ("uint8", "float16", "bfloat16", "float32", "float64")

@@ -140,25 +140,25 @@ class Converter:
             return np.empty((count, height, width), np.uint8)
         return np.empty((count, 3, height, width) if self._channels_first else (count, height, width, 3), np.uint8)
 
-    def convert(self, frame: Frame, out: Any, place: int) -> None:
-        """Fill out[place], of `empty`."""
+    def convert(self, frame: Frame, out: Any, index: int) -> None:
+        """Fill out[index], of `empty`."""
         if self._form == "planes":
             for plane, samples in zip(out, (frame.y, frame.u, frame.v)):
-                plane[place] = samples
+                plane[index] = samples
         elif self._form == "gray":
-            _grey_rows(frame.y, self._k, out[place])
+            _grey_rows(frame.y, self._k, out[index])
         else:
             first = 2 if self._form == "bgr" else 0
             if self._channels_first:
-                _rgb_planes(frame.y, frame.u, frame.v, self._k, first, out[place])
+                _rgb_planes(frame.y, frame.u, frame.v, self._k, first, out[index])
             else:
-                _rgb_rows(frame.y, frame.u, frame.v, self._k, first, out[place].reshape(frame.height, -1))
+                _rgb_rows(frame.y, frame.u, frame.v, self._k, first, out[index].reshape(frame.height, -1))
 
     @staticmethod
-    def copy(out: Any, source: int, place: int) -> None:
-        """Fill out[place] with out[source]."""
+    def copy(out: Any, source: int, index: int) -> None:
+        """Fill out[index] with out[source]."""
         for array in out if isinstance(out, tuple) else (out,):
-            array[place] = array[source]
+            array[index] = array[source]
 
 
 def load_converters(frame: Frame) -> None:

@@ -322,15 +322,15 @@ def deblock_picture(mbs, slice_table, mb_width, planes, motion, slot, kept):
     for mb in range(mb_type.size):
         row = slice_table[slice_id[mb]]
         disable = row[SLICE_DISABLE]
-        kind = mb_type[mb]
-        intra, alike = is_intra(kind), one_vector(kind)
+        mb_type_q = mb_type[mb]
+        intra, alike = is_intra(mb_type_q), one_vector(mb_type_q)
         if cbp[mb] & 15 and not intra:
             coded[mb] = coded_blocks(nonzero, transform_8x8[mb], 4 * y, 4 * x)
         coded_q, qp_q = np.int64(coded[mb]), np.int64(qp[mb])
         for direction in range(0 if disable == 1 else 2):
             vertical = direction == 0
             for edge in range(1 if alike and coded_q == 0 else 4):
-                mb_p, pieces = mb, motion_pieces(kind, edge, vertical)
+                mb_p, pieces = mb, motion_pieces(mb_type_q, edge, vertical)
                 if edge == 0:
                     if (x if vertical else y) == 0:
                         continue

@@ -182,7 +182,7 @@ class Decoder:
                 where, take = self._inputs.popleft()
                 self._units += take()
         except BitstreamError as error:
-            self._name_place(error, where)
+            self._name_position(error, where)
             self._finish_complete()
             self._abandon()
             if where == BYTE_STREAM:  # what follows may be a stream
@@ -195,10 +195,10 @@ class Decoder:
         self._halfway = False
         return True
 
-    def _name_place(self, error: BitstreamError, where: str) -> None:
-        place = "" if error.position is None else f", {'byte' if where == BYTE_STREAM else 'bit'} {error.position}"
+    def _name_position(self, error: BitstreamError, where: str) -> None:
+        position = "" if error.position is None else f", {'byte' if where == BYTE_STREAM else 'bit'} {error.position}"
         end = f", byte {self._splitter.offset}" if where == END else ""
-        error.args = (f"{where}{end}{place}: {error.args[0]}",)
+        error.args = (f"{where}{end}{position}: {error.args[0]}",)
 
     def _recover(self) -> None:
         """After an exception that the caller has caught: forget what was given to the decoder, but for parameter sets."""
@@ -246,29 +246,29 @@ class Decoder:
     def _nal_unit(self, offset: int, data: bytes) -> None:
         """7.3.1: one NAL unit; those that decoding does not need are skipped."""
         unit = parse_nal_unit(data)._replace(offset=offset)
-        kind = unit.nal_unit_type
-        ends = kind in _ENDS  # the access unit that they belong to
+        nal_unit_type = unit.nal_unit_type
+        ends = nal_unit_type in _ENDS  # the access unit that they belong to
         if self._observer is not None and ends:
             self._observer.unit(unit)
-        if kind in _BETWEEN_PICTURES:
+        if nal_unit_type in _BETWEEN_PICTURES:
             self._finish_before(unit)
             self._last = None
-        if self._observer is not None and not ends and kind not in (NAL_SLICE, NAL_IDR):
+        if self._observer is not None and not ends and nal_unit_type not in (NAL_SLICE, NAL_IDR):
             self._observer.unit(unit)
-        if kind in (NAL_SLICE, NAL_IDR):
-            if self._skipping and kind != NAL_IDR:
+        if nal_unit_type in (NAL_SLICE, NAL_IDR):
+            if self._skipping and nal_unit_type != NAL_IDR:
                 self._skipped += 1
             else:
                 self._slice(unit)
-        elif kind == NAL_SPS:
+        elif nal_unit_type == NAL_SPS:
             sps = parse_sps(unit.rbsp())
             self._sps[sps.seq_parameter_set_id] = sps
-        elif kind == NAL_PPS:
+        elif nal_unit_type == NAL_PPS:
             self._parameter_set(unit.rbsp())
-        elif kind == NAL_SEI:
+        elif nal_unit_type == NAL_SEI:
             with suppress(BitstreamError):  # decoding does not need it
                 user_data_texts(unit.rbsp(), self.user_data)
-        elif NAL_PARTITION_A <= kind <= NAL_PARTITION_C:
+        elif NAL_PARTITION_A <= nal_unit_type <= NAL_PARTITION_C:
             raise Unsupported("data partitioning")
 
     def _parameter_set(self, rbsp: bytes) -> None:

@@ -68,32 +68,32 @@ class PictureBuffer:
         reset = False
         current.marking = SHORT_TERM
         for operation in operations:
-            kind = operation.memory_management_control_operation
-            if kind in (1, 3):
+            control = operation.memory_management_control_operation
+            if control in (1, 3):
                 number = current.frame_num - (operation.difference_of_pic_nums_minus1 + 1)
                 for p in self.references():
                     wrap = p.frame_num - (max_frame_num if p.frame_num > current.frame_num else 0)
                     if p.marking == SHORT_TERM and wrap == number:
-                        if kind == 1:
+                        if control == 1:
                             p.marking = UNUSED
                         else:
                             self._make_long_term(p, operation.long_term_frame_idx)
                         break
-            elif kind == 2:
+            elif control == 2:
                 for p in self.references():
                     if p.marking == LONG_TERM and p.long_term_frame_idx == operation.long_term_pic_num:
                         p.marking = UNUSED
-            elif kind == 4:
+            elif control == 4:
                 self._max_long_term_frame_idx = operation.max_long_term_frame_idx_plus1 - 1
                 for p in self.references():
                     if p.marking == LONG_TERM and p.long_term_frame_idx > self._max_long_term_frame_idx:
                         p.marking = UNUSED
-            elif kind == 5:
+            elif control == 5:
                 for p in self.pictures:
                     p.marking = UNUSED
                 self._max_long_term_frame_idx = -1
                 reset = True
-            elif kind == 6:
+            elif control == 6:
                 self._make_long_term(current, operation.long_term_frame_idx)
         if len(self.references()) >= max(self.sps.max_num_ref_frames, 1):
             raise BitstreamError("more reference pictures than max_num_ref_frames")

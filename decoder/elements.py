@@ -7,7 +7,7 @@ from . import cabac, elements_cabac
 from .bitreader import fail, se, te, u, ue
 from .errors import E_CBP, E_MB_TYPE
 from .layout import P_CABAC, P_MB_WIDTH, P_SLICE_TYPE, S_POS, SLICE_I, SLICE_P
-from .neighbours import is_above, is_left, place
+from .neighbours import is_above, is_left, mb_position
 
 
 @helper
@@ -17,11 +17,11 @@ def mb_type(data, s, p, c, slice_id, types, mb):
     if p[P_CABAC]:
         left, above = is_left(p, slice_id, mb), is_above(p, slice_id, mb)
         return elements_cabac.mb_type(data, s, c, slice_type, types, mb, p[P_MB_WIDTH], left, above)
-    kind = ue(data, s)
-    if kind > (25 if slice_type == SLICE_I else 30 if slice_type == SLICE_P else 48):
+    number = ue(data, s)
+    if number > (25 if slice_type == SLICE_I else 30 if slice_type == SLICE_P else 48):
         fail(s, E_MB_TYPE)
         return 0
-    return kind
+    return number
 
 
 @helper
@@ -64,7 +64,7 @@ def intra_chroma_pred_mode(data, s, p, c, slice_id, chroma_mode, mb):
 def ref_idx(data, s, p, c, slice_id, refs_of_list, mb, quadrant, refs):
     """ref_idx_l0, ref_idx_l1 of a list with `refs` entries; not checked."""
     if p[P_CABAC]:
-        y, x = place(p, mb)
+        y, x = mb_position(p, mb)
         y8, x8 = 2 * y + (quadrant >> 1), 2 * x + (quadrant & 1)
         left = quadrant & 1 > 0 or is_left(p, slice_id, mb)
         above = quadrant >= 2 or is_above(p, slice_id, mb)

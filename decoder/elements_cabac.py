@@ -51,11 +51,11 @@ def intra_mb_type_rest(data, s, c, context, in_i_slice):
     if terminate(data, s):
         return 25
     step = 1 if in_i_slice else 0
-    kind = 1 + 12 * decision(data, s, c, context + 1)
+    number = 1 + 12 * decision(data, s, c, context + 1)
     if decision(data, s, c, context + 2):
-        kind += 4 + 4 * decision(data, s, c, context + 2 + step)
-    kind += 2 * decision(data, s, c, context + 3 + step)
-    return kind + decision(data, s, c, context + 3 + 2 * step)
+        number += 4 + 4 * decision(data, s, c, context + 2 + step)
+    number += 2 * decision(data, s, c, context + 3 + step)
+    return number + decision(data, s, c, context + 3 + 2 * step)
 
 
 @helper
@@ -134,13 +134,13 @@ def sub_mb_type(data, s, c, slice_type):
         return 0
     if not decision(data, s, c, CTX_SUB_MB_TYPE_B + 1):
         return 1 + decision(data, s, c, CTX_SUB_MB_TYPE_B + 3)
-    kind = 3
+    number = 3
     if decision(data, s, c, CTX_SUB_MB_TYPE_B + 2):
         if decision(data, s, c, CTX_SUB_MB_TYPE_B + 3):
             return 11 + decision(data, s, c, CTX_SUB_MB_TYPE_B + 3)
-        kind = 7
-    kind += 2 * decision(data, s, c, CTX_SUB_MB_TYPE_B + 3)
-    return kind + decision(data, s, c, CTX_SUB_MB_TYPE_B + 3)
+        number = 7
+    number += 2 * decision(data, s, c, CTX_SUB_MB_TYPE_B + 3)
+    return number + decision(data, s, c, CTX_SUB_MB_TYPE_B + 3)
 
 
 @helper

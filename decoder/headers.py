@@ -97,10 +97,10 @@ class StreamMap:
     def sets_before(self, index: int) -> list[bytes]:
         """The parameter sets that a decoder has before picture `index` in coding order, as NAL units."""
         known: dict[tuple[int, int], bytes] = {}
-        for place, key, data in self._changes:
-            if place >= index:
+        for before, key, data in self._changes:
+            if before >= index:
                 break
-            known.pop(key, None)  # the later place counts
+            known.pop(key, None)  # the later before counts
             known[key] = data
         return list(known.values())
 

@@ -58,6 +58,11 @@ LONGEST_TEXT = 1000  # characters of user data
 UUID_BYTES = 16
 
 
+def nal_name(nal_unit_type: int) -> str:
+    """Table 7-1: what a NAL unit is."""
+    return NAL_NAMES.get(nal_unit_type, f"type {nal_unit_type}")
+
+
 def user_data_texts(rbsp: bytes, distinct: Lines) -> list[str]:
     """D.1.7: texts of the user_data_unregistered messages of an SEI NAL unit; new ones are added to `distinct`."""
     texts = []
@@ -110,9 +115,9 @@ class UnitInfo(NamedTuple):
 
     def line(self) -> str:
         """One line."""
-        kind = f"{self.nal_unit_type:2d} " if self.nal_unit_type >= 0 else ""
+        number = f"{self.nal_unit_type:2d} " if self.nal_unit_type >= 0 else ""
         reference = f" ref {self.nal_ref_idc}" if self.nal_ref_idc > 0 else ""
-        return f"{self.offset:10d} {self.size:8d}  {kind}{self.name}{reference}{self.text}"
+        return f"{self.offset:10d} {self.size:8d}  {number}{self.name}{reference}{self.text}"
 
 
 @dataclass
@@ -128,14 +133,14 @@ class PictureInfo:
     qp_max: int = -99
 
     @property
-    def kind(self) -> str:
+    def picture_type(self) -> str:
         """IDR, or the "largest" type of its slices."""
         return "IDR" if self.idr else next((name for name in "BPI" if name in self.types), self.types)
 
 
 @dataclass
-class KindTotals:
-    """Sums over the pictures of a kind: a stream has more pictures than memory should hold."""
+class TypeTotals:
+    """Sums over the pictures of a type: a stream has more pictures than memory should hold."""
 
     pictures: int = 0
     size: int = 0
@@ -176,7 +181,7 @@ class StreamInfo:
         self._active: Sps | None = None  # of the last slice or buffering period
         self.filler = 0  # bytes of filler data
         self._picture: PictureInfo | None = None  # at work
-        self.kinds: dict[str, KindTotals] = {}
+        self.picture_types: dict[str, TypeTotals] = {}
 
     def feed(self, data: bytes) -> Iterator[str]:
         """Lines of the NAL units that a piece of the stream completes."""
@@ -200,22 +205,22 @@ class StreamInfo:
     def _unit(self, offset: int, data: bytes) -> UnitInfo:
         try:
             unit = parse_nal_unit(data, offset)
-            kind = unit.nal_unit_type
-            self.nal_types[kind] += 1
-            self.filler += len(data) if kind == NAL_FILLER else 0
-            text = self._describe(kind, unit.nal_ref_idc, unit.rbsp, len(data))
-            return UnitInfo(offset, len(data), kind, unit.nal_ref_idc, NAL_NAMES.get(kind, f"type {kind}"), text)
+            nal_unit_type = unit.nal_unit_type
+            self.nal_types[nal_unit_type] += 1
+            self.filler += len(data) if nal_unit_type == NAL_FILLER else 0
+            text = self._describe(nal_unit_type, unit.nal_ref_idc, unit.rbsp, len(data))
+            return UnitInfo(offset, len(data), nal_unit_type, unit.nal_ref_idc, nal_name(nal_unit_type), text)
         except BitstreamError as error:
             self.errors.add(f"NAL unit at byte {offset}: {error}")
             return UnitInfo(offset, len(data), -1, -1, "broken", f": {error}")
 
-    def _describe(self, kind, nal_ref_idc, rbsp, size) -> str:  # type: ignore[no-untyped-def]
-        if kind == NAL_SPS:
+    def _describe(self, nal_unit_type, nal_ref_idc, rbsp, size) -> str:  # type: ignore[no-untyped-def]
+        if nal_unit_type == NAL_SPS:
             sps = parse_sps(rbsp())
             self.sps[sps.seq_parameter_set_id] = sps
             text = self._sequence(sps)
             return f"  {sps.seq_parameter_set_id}: {text}"
-        if kind == NAL_PPS:
+        if nal_unit_type == NAL_PPS:
             pps = parse_pps(rbsp())
             if pps.seq_parameter_set_id in self.sps:
                 pps = parse_pps(rbsp(), self.sps[pps.seq_parameter_set_id])
@@ -227,12 +232,12 @@ class StreamInfo:
             extra += ", scaling matrices" if pps.pic_scaling_matrix_present_flag else ""
             extra += f", {offset}" if (offset := _chroma_offset(pps)) else ""
             return f"  {pps.pic_parameter_set_id}: of SPS {pps.seq_parameter_set_id}, {coding}{extra}"
-        if kind == NAL_SEI:
+        if nal_unit_type == NAL_SEI:
             return self._sei(rbsp())
-        if kind == NAL_AUD:
+        if nal_unit_type == NAL_AUD:
             return f"  {PRIMARY_PIC_TYPES[parse_access_unit_delimiter(rbsp())]} slices"
-        if kind in (NAL_SLICE, NAL_IDR):
-            return self._slice(kind, nal_ref_idc, rbsp(), size)
+        if nal_unit_type in (NAL_SLICE, NAL_IDR):
+            return self._slice(nal_unit_type, nal_ref_idc, rbsp(), size)
         return ""
 
     def _sei(self, rbsp: bytes) -> str:
@@ -265,8 +270,8 @@ class StreamInfo:
             elif payload_type == SEI_PIC_TIMING and self._active is not None:
                 texts += _timing_text(parse_pic_timing(payload, self._active))
 
-    def _slice(self, kind: int, nal_ref_idc: int, rbsp: bytes, size: int) -> str:
-        header, sps, pps, _ = parse_slice_header(kind, nal_ref_idc, rbsp, self.sps, self.pps)
+    def _slice(self, nal_unit_type: int, nal_ref_idc: int, rbsp: bytes, size: int) -> str:
+        header, sps, pps, _ = parse_slice_header(nal_unit_type, nal_ref_idc, rbsp, self.sps, self.pps)
         self._active = sps
         if (text := self._sequence(sps)) not in self.sequences:
             self.sequences.add(text)
@@ -283,13 +288,13 @@ class StreamInfo:
         for tool, used in (
             ("8x8 transform", pps.transform_8x8_mode_flag),
             ("weighted prediction", weighted),
-            ("implicit weights", SLICE_TYPE_NAMES[header.kind] == "B" and pps.weighted_bipred_idc == 2),
+            ("implicit weights", SLICE_TYPE_NAMES[header.type_mod_5] == "B" and pps.weighted_bipred_idc == 2),
             ("scaling matrices", matrices),
             (offset := _chroma_offset(pps), offset),
         ):
             if used:
                 self.tools[tool] = self.tools.get(tool, 0) + 1
-        picture, name, qp = self._picture, SLICE_TYPE_NAMES[header.kind], header.qp(pps)
+        picture, name, qp = self._picture, SLICE_TYPE_NAMES[header.type_mod_5], header.qp(pps)
         picture.size += size
         picture.slices += 1
         picture.qp_sum += qp
@@ -340,19 +345,23 @@ class StreamInfo:
             lines.append(f"{self.nal_types[NAL_FILLER]} NAL units with filler data, {self.filler} bytes")
         if self.entropy:
             lines.append("entropy coding " + " and ".join(sorted(self.entropy)))
-        for kind, k in sorted(self.kinds.items(), key=lambda item: "IDR I P B".find(item[0])):
+        for name, k in self.in_order():
             lines.append(
-                f"{kind:4s}{k.pictures:6d} pictures, {k.size_min} to {k.size_max} bytes (mean {k.size / k.pictures:.0f}),"
+                f"{name:4s}{k.pictures:6d} pictures, {k.size_min} to {k.size_max} bytes (mean {k.size / k.pictures:.0f}),"
                 f" slice QP {k.qp_min} to {k.qp_max} (mean {k.qp_sum / k.slices:.2f})"
             )
-        slices = sum(k.slices for k in self.kinds.values())
+        slices = sum(k.slices for k in self.picture_types.values())
         lines += [f"{tool} in {count} of {slices} slices" for tool, count in self.tools.items()]
         if slices > self.pictures:
             lines.append(f"{slices / self.pictures:.2f} slices a picture")
         return lines + [f"error: {error}" for error in self.errors]
 
+    def in_order(self) -> list[tuple[str, TypeTotals]]:
+        """`picture_types` in the order IDR, I, P, B."""
+        return sorted(self.picture_types.items(), key=lambda item: "IDR I P B".find(item[0]))
+
     def end_picture(self) -> None:
         """The picture at work is complete."""
         if self._picture is not None:
-            self.kinds.setdefault(self._picture.kind, KindTotals()).add(self._picture)
+            self.picture_types.setdefault(self._picture.picture_type, TypeTotals()).add(self._picture)
             self._picture = None

@@ -6,7 +6,7 @@ from typing import Any
 from ..standard.bits import NAL_AUD, NAL_FILLER
 from ..standard.levels import level_name, profile_name
 from ..standard.syntax import Hrd, Sps
-from .info import NAL_NAMES, KindTotals, StreamInfo, UnitInfo
+from .info import StreamInfo, TypeTotals, UnitInfo, nal_name
 
 
 def unit_facts(unit: UnitInfo) -> dict[str, Any]:
@@ -21,20 +21,18 @@ def unit_facts(unit: UnitInfo) -> dict[str, Any]:
 def stream_facts(info: StreamInfo) -> dict[str, Any]:
     """The whole stream, whose last NAL unit was given to `info`."""
     info.end_picture()
-    slices = sum(k.slices for k in info.kinds.values())
+    slices = sum(k.slices for k in info.picture_types.values())
     return {
         "bytes": info.size,
         "nal_units": info.nal_types.total(),
         "pictures": info.pictures,
         "sequences": [_sequence(sps, text) for sps, text in zip(info.sets, info.sequences)],
         "user_data": [*info.user_data],
-        "nal_types": {NAL_NAMES.get(kind, f"type {kind}"): count for kind, count in sorted(info.nal_types.items())},
+        "nal_types": {nal_name(number): count for number, count in sorted(info.nal_types.items())},
         "access_unit_delimiters": info.nal_types[NAL_AUD],
         "filler": {"nal_units": info.nal_types[NAL_FILLER], "bytes": info.filler},
         "entropy_coding": sorted(info.entropy),
-        "kinds": {
-            kind: _kind(totals) for kind, totals in sorted(info.kinds.items(), key=lambda item: "IDR I P B".find(item[0]))
-        },
+        "kinds": {name: _picture_type(totals) for name, totals in info.in_order()},
         "slices": slices,
         "slices_a_picture": slices / info.pictures if info.pictures else None,
         "tools": info.tools,
@@ -76,8 +74,8 @@ def _buffers(hrd: Hrd) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _kind(totals: KindTotals) -> dict[str, Any]:
-    """The pictures of a kind; bytes: of NAL units of slices."""
+def _picture_type(totals: TypeTotals) -> dict[str, Any]:
+    """The pictures of a type; bytes: of NAL units of slices."""
     return {
         "pictures": totals.pictures, "bytes_least": totals.size_min, "bytes_most": totals.size_max,
         "bytes_mean": totals.size / totals.pictures, "slices": totals.slices, "slice_qp_least": totals.qp_min,

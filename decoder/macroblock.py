@@ -48,7 +48,7 @@ from .layout import (
     P_DIRECT_8x8,
     P_TRANSFORM_8x8,
 )
-from .neighbours import place, set_vectors
+from .neighbours import mb_position, set_vectors
 from .residual import residual
 
 MAX_MVD = 16384  # quarter samples; twice the range of vectors (A.3)
@@ -104,7 +104,7 @@ def skipped_macroblock(s, p, m, ref_idx, mb):
         set_sub_types(m.sub_type, mb, SUB_DIRECT)
     else:
         m.mb_type[mb] = P_SKIP
-        y, x = place(p, mb)
+        y, x = mb_position(p, mb)
         set_ref_idx(ref_idx[0], 2 * y, 2 * x, 2, 2, 0)
 
 
@@ -125,7 +125,7 @@ def read_ref_idx(data, s, p, m, ref_idx, mb, k, quadrant):
 def read_mvd(data, s, p, m, mb, k, y4, x4, height, width):
     """7.3.5.1: mvd_l0 or mvd_l1 (list k) of a partition at the 4x4 block (x4, y4) of the macroblock."""
     mvd = m.mvd[k]
-    y, x = place(p, mb)
+    y, x = mb_position(p, mb)
     y4, x4 = y4 + 4 * y, x4 + 4 * x
     dx = read.mvd(data, s, p, m.contexts, m.slice_id, mvd, mb, y4, x4, 0)
     dy = read.mvd(data, s, p, m.contexts, m.slice_id, mvd, mb, y4, x4, 1)
@@ -139,7 +139,7 @@ def read_mvd(data, s, p, m, mb, k, y4, x4, height, width):
 def mb_pred_inter(data, s, p, m, ref_idx, mb, height, width, mode0, mode1):
     """7.3.5.1: references and vector differences of one or two partitions of height x width 4x4 blocks."""
     parts = 16 // (height * width)
-    row, column = place(p, mb)
+    row, column = mb_position(p, mb)
     y8, x8 = 2 * row, 2 * column
     step_y = 2 if height == 2 else 0
     step_x = 2 if width == 2 else 0
@@ -159,7 +159,7 @@ def mb_pred_inter(data, s, p, m, ref_idx, mb, height, width, mode0, mode1):
 @helper
 def sub_mb_pred(data, s, p, m, ref_idx, mb, ref_is_0):
     """7.3.5.2: sub-macroblock types, references and vector differences of P_8x8 and B_8x8."""
-    row, column = place(p, mb)
+    row, column = mb_position(p, mb)
     y8, x8 = 2 * row, 2 * column
     is_b = p[P_SLICE_TYPE] == SLICE_B
     modes = 0  # prediction modes of the quadrants, 2 bits each
@@ -185,9 +185,9 @@ def sub_mb_pred(data, s, p, m, ref_idx, mb, ref_is_0):
     for k in range(2):
         for q in range(4):
             if modes >> (2 * q + k) & 1:
-                kind = m.sub_type[mb, q]
-                height = 1 if kind & 1 else 2
-                width = 1 if kind & 2 else 2
+                sub_type = m.sub_type[mb, q]
+                height = 1 if sub_type & 1 else 2
+                width = 1 if sub_type & 2 else 2
                 for y in range(0, 2, height):
                     for x in range(0, 2, width):
                         y4 = (q >> 1) * 2 + y
@@ -195,13 +195,13 @@ def sub_mb_pred(data, s, p, m, ref_idx, mb, ref_is_0):
 
 
 @helper
-def intra_macroblock(data, s, p, m, mb, kind):
-    """7.3.5, 7.3.5.1: prediction of an intra macroblock, `kind` as in Table 7-11; coded_block_pattern or -1."""
+def intra_macroblock(data, s, p, m, mb, number):
+    """7.3.5, 7.3.5.1: prediction of an intra macroblock, `number` as in Table 7-11; coded_block_pattern or -1."""
     inlined()
     cbp = -1
-    row, column = place(p, mb)
+    row, column = mb_position(p, mb)
     y4, x4 = 4 * row, 4 * column
-    if kind == 0:
+    if number == 0:
         size = 1
         m.mb_type[mb] = I_4x4
         if p[P_TRANSFORM_8x8] and read.transform_size_8x8_flag(data, s, p, m.contexts, m.slice_id, m.transform_8x8, mb):
@@ -217,8 +217,8 @@ def intra_macroblock(data, s, p, m, mb, kind):
                     m.intra_mode[y + j, x + i] = mode
     else:
         m.mb_type[mb] = I_16x16
-        m.intra16x16_mode[mb] = I_16x16_TYPES[kind, 0]
-        cbp = I_16x16_TYPES[kind, 1] << 4 | I_16x16_TYPES[kind, 2]
+        m.intra16x16_mode[mb] = I_16x16_TYPES[number, 0]
+        cbp = I_16x16_TYPES[number, 1] << 4 | I_16x16_TYPES[number, 2]
     mode = read.intra_chroma_pred_mode(data, s, p, m.contexts, m.slice_id, m.chroma_mode, mb)
     if mode > 3:
         fail(s, E_CHROMA_MODE)
@@ -228,22 +228,22 @@ def intra_macroblock(data, s, p, m, mb, kind):
 
 
 @helper
-def inter_macroblock(data, s, p, m, ref_idx, mb, kind):
-    """7.3.5: prediction of an inter macroblock, `kind` as in Table 7-13, 7-14; whether it may be 8x8 transformed."""
+def inter_macroblock(data, s, p, m, ref_idx, mb, number):
+    """7.3.5: prediction of an inter macroblock, `number` as in Table 7-13, 7-14; whether it may be 8x8 transformed."""
     inlined()
     if p[P_SLICE_TYPE] == SLICE_P:
-        if kind >= 3:
+        if number >= 3:
             m.mb_type[mb] = P_8x8
-            sub_mb_pred(data, s, p, m, ref_idx, mb, kind == 4)
+            sub_mb_pred(data, s, p, m, ref_idx, mb, number == 4)
             return m.sub_type[mb, 0] + m.sub_type[mb, 1] + m.sub_type[mb, 2] + m.sub_type[mb, 3] == 0
-        m.mb_type[mb] = P_16x16 if kind == 0 else P_16x8 if kind == 1 else P_8x16
-        mb_pred_inter(data, s, p, m, ref_idx, mb, 2 if kind == 1 else 4, 2 if kind == 2 else 4, 1, 1)
+        m.mb_type[mb] = P_16x16 if number == 0 else P_16x8 if number == 1 else P_8x16
+        mb_pred_inter(data, s, p, m, ref_idx, mb, 2 if number == 1 else 4, 2 if number == 2 else 4, 1, 1)
         return True
-    if kind == 0:
+    if number == 0:
         m.mb_type[mb] = B_DIRECT
         set_sub_types(m.sub_type, mb, SUB_DIRECT)
         return p[P_DIRECT_8x8] != 0
-    if kind == 22:
+    if number == 22:
         m.mb_type[mb] = B_8x8
         sub_mb_pred(data, s, p, m, ref_idx, mb, False)
         possible = True
@@ -254,9 +254,9 @@ def inter_macroblock(data, s, p, m, ref_idx, mb, kind):
             elif sub_type != 0:
                 possible = False
         return possible
-    width, height = np.int64(B_MB_TYPES[kind, 1]) // 4, np.int64(B_MB_TYPES[kind, 2]) // 4
-    m.mb_type[mb] = B_16x16 if kind <= 3 else B_16x8 if height == 2 else B_8x16
-    mode0, mode1 = np.int64(B_MB_TYPES[kind, 3]), np.int64(B_MB_TYPES[kind, 4])
+    width, height = np.int64(B_MB_TYPES[number, 1]) // 4, np.int64(B_MB_TYPES[number, 2]) // 4
+    m.mb_type[mb] = B_16x16 if number <= 3 else B_16x8 if height == 2 else B_8x16
+    mode0, mode1 = np.int64(B_MB_TYPES[number, 3]), np.int64(B_MB_TYPES[number, 4])
     mb_pred_inter(data, s, p, m, ref_idx, mb, height, width, mode0, mode1)
     return True
 
@@ -270,7 +270,7 @@ def pcm_macroblock(data, s, p, m, mb):
     m.cbp[mb] = 47
     m.dc_coded[mb] = 7
     s[S_QP_DELTA] = 0
-    y, x = place(p, mb)
+    y, x = mb_position(p, mb)
     set_nonzero(m.nonzero, m.nonzero_chroma, y, x, 16)
     m.bits_by_kind[mb, KIND_LUMA], m.bits_by_kind[mb, KIND_CHROMA] = UNIT * 8 * 256, UNIT * 8 * 128
     read.pcm_samples(data, s, p, m.levels[mb])
@@ -282,11 +282,11 @@ def macroblock_layer(data, s, p, m, ref_idx, mb):
     inlined()
     if not begin_macroblock(s, p, m, mb):
         return
-    kind = read.mb_type(data, s, p, m.contexts, m.slice_id, m.mb_type, mb)
+    number = read.mb_type(data, s, p, m.contexts, m.slice_id, m.mb_type, mb)
     slice_type = p[P_SLICE_TYPE]
-    intra = kind
+    intra = number
     if slice_type != SLICE_I:
-        intra = kind - (P_INTRA_OFFSET if slice_type == SLICE_P else B_INTRA_OFFSET)
+        intra = number - (P_INTRA_OFFSET if slice_type == SLICE_P else B_INTRA_OFFSET)
     if s[S_ERROR]:
         m.mb_type[mb] = I_PCM
         return
@@ -301,7 +301,7 @@ def macroblock_layer(data, s, p, m, ref_idx, mb):
         cbp = intra_macroblock(data, s, p, m, mb, intra)
         begun = spent(s, is_cabac)
     else:
-        possible_8x8 = inter_macroblock(data, s, p, m, ref_idx, mb, kind)
+        possible_8x8 = inter_macroblock(data, s, p, m, ref_idx, mb, number)
         ended = spent(s, is_cabac)
         kinds[KIND_MOTION], begun = ended - begun, ended
     is_16x16 = cbp >= 0

@@ -18,7 +18,7 @@ from .layout import (
     partition_size,
 )
 from .mv_prediction import predict_mv, predict_skip_mv
-from .neighbours import neighbours, place, set_vectors
+from .neighbours import mb_position, neighbours, set_vectors
 
 
 @helper
@@ -44,11 +44,11 @@ def sub_macroblock_motion(mvd, sub_type, mv, ref_idx, mb, available, y0, x0):
     """8.4.1: vectors of the sub-macroblocks of P_8x8 or B_8x8 in one list, except direct ones; 0 or an error."""
     inlined()
     for q in range(4):
-        kind = sub_type[mb, q]
-        if kind == SUB_DIRECT:
+        sub = sub_type[mb, q]
+        if sub == SUB_DIRECT:
             continue
-        height = 1 if kind & 1 else 2
-        width = 1 if kind & 2 else 2
+        height = 1 if sub & 1 else 2
+        width = 1 if sub & 2 else 2
         for y in range(0, 2, height):
             for x in range(0, 2, width):
                 by, bx = (q >> 1) * 2 + y, (q & 1) * 2 + x
@@ -62,10 +62,10 @@ def sub_macroblock_motion(mvd, sub_type, mv, ref_idx, mb, available, y0, x0):
 def macroblock_motion(mvd, mb_type, sub_type, mv, ref_idx, mb, available, y0, x0):
     """8.4.1: vectors of a macroblock in one list, except where they are inferred; 0 or an error."""
     inlined()
-    kind = mb_type[mb]
-    if kind == P_8x8 or kind == B_8x8:
+    type_of_mb = mb_type[mb]
+    if type_of_mb == P_8x8 or type_of_mb == B_8x8:
         return sub_macroblock_motion(mvd, sub_type, mv, ref_idx, mb, available, y0, x0)
-    height, width = partition_size(kind)
+    height, width = partition_size(type_of_mb)
     for by in range(0, 4, height):
         for bx in range(0, 4, width):
             error = partition_motion(mvd, mv, ref_idx, mb, available, y0, x0, by, bx, height, width)
@@ -91,19 +91,19 @@ def derive_motion(p, m, motion, references):
     mv, ref_idx, ref_id = motion.mv[slot], motion.ref_idx[slot], motion.ref_id[slot]
     is_b = p[P_SLICE_TYPE] == SLICE_B
     for mb in range(p[P_FIRST_MB], p[P_END_MB]):
-        y, x = place(p, mb)
+        y, x = mb_position(p, mb)
         y0, x0 = 4 * y, 4 * x
-        kind = m.mb_type[mb]
+        mb_type = m.mb_type[mb]
         error = 0
-        if not is_intra(kind):
+        if not is_intra(mb_type):
             available = neighbours(p, m.slice_id, mb)
-            if kind == P_SKIP:
+            if mb_type == P_SKIP:
                 x, y = predict_skip_mv(mv[0], ref_idx[0], available, y0, x0)
                 set_vectors(mv[0], y0, x0, 4, 4, x, y)
             else:
-                if is_b and (kind == B_8x8 or m.sub_type[mb, 0] == SUB_DIRECT):
+                if is_b and (mb_type == B_8x8 or m.sub_type[mb, 0] == SUB_DIRECT):
                     error = direct_motion(p, m.sub_type, motion, references, mb, available, y0, x0)
-                if m.sub_type[mb, 0] != SUB_DIRECT or kind == B_8x8:
+                if m.sub_type[mb, 0] != SUB_DIRECT or mb_type == B_8x8:
                     for k in range(2 if is_b else 1):
                         if error == 0:
                             error = macroblock_motion(

@@ -8,7 +8,7 @@ LEFT, ABOVE, ABOVE_RIGHT, ABOVE_LEFT = 1, 2, 4, 8
 
 
 @helper
-def place(p, mb):
+def mb_position(p, mb):
     """6.4.1: (row, column) of a macroblock, in macroblocks. A product, since divisions take ten times as long."""
     y = mb * p[P_ROWS_PER_MB] >> 40
     return y, mb - y * p[P_MB_WIDTH]
@@ -17,7 +17,7 @@ def place(p, mb):
 @helper
 def is_left(p, slice_id, mb):
     """6.4.9: whether macroblock A is available: decoded, in the slice at work."""
-    return place(p, mb)[1] > 0 and slice_id[mb - 1] == p[P_SLICE_ID]
+    return mb_position(p, mb)[1] > 0 and slice_id[mb - 1] == p[P_SLICE_ID]
 
 
 @helper
@@ -30,7 +30,7 @@ def is_above(p, slice_id, mb):
 def neighbours(p, slice_id, mb):
     """6.4.9: which macroblocks around `mb` are available, as LEFT | ABOVE | ..."""
     mine, mb_width = p[P_SLICE_ID], p[P_MB_WIDTH]
-    _, x = place(p, mb)
+    _, x = mb_position(p, mb)
     available = 0
     if x > 0 and slice_id[mb - 1] == mine:
         available |= LEFT

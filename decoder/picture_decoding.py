@@ -67,7 +67,7 @@ class PictureDecoding:
         pool, picture, mbs = self._pool, self.picture, self._pool.mbs
         list0: RefList = []
         list1: RefList = []
-        if header.kind != TYPE_I:
+        if header.type_mod_5 != TYPE_I:
             list0, list1 = reference_lists(header, picture, references)
         arrays = kernel_references(header, pps, picture, list0, list1)
         p = self._parameters(header, pps, list1)
@@ -88,7 +88,7 @@ class PictureDecoding:
         self._raise(int(s[at.S_ERROR]), int(s[at.S_MB]), int(s[at.S_POS]))
         if end == first:
             raise BitstreamError("a slice without macroblocks", position)
-        if header.kind != TYPE_I:
+        if header.type_mod_5 != TYPE_I:
             self._raise(*derive_motion(p, mbs, pool.motion, arrays))
         self._raise(*reconstruct_slice(p, mbs, pool.planes, pool.motion, arrays, *factors, pool.traces))
         pool.unused_levels = False
@@ -130,7 +130,7 @@ class PictureDecoding:
     def _parameters(self, header: SliceHeader, pps: Pps, list1: RefList) -> np.ndarray:
         """The slice parameters for the kernels, int64[N_PARAMETERS]; adds the slice to the slice table."""
         sps, picture = self.picture.sps, self.picture
-        is_b, is_i = header.kind == TYPE_B, header.kind == TYPE_I
+        is_b, is_i = header.type_mod_5 == TYPE_B, header.type_mod_5 == TYPE_I
         colocated = list1[0] if list1 else None
         values = {
             at.P_SLICE_TYPE: at.SLICE_I if is_i else at.SLICE_B if is_b else at.SLICE_P,

@@ -28,7 +28,7 @@ from .layout import (
     P_SLOT,
     is_intra,
 )
-from .neighbours import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT, is_above, is_left, neighbours, place
+from .neighbours import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT, is_above, is_left, mb_position, neighbours
 from .transform import (
     BLOCKS,
     COEFFICIENTS,
@@ -110,7 +110,7 @@ def keep(plane, kept, y, x, size):
 @helper
 def keep_macroblock(p, mb, planes, traces):
     """The same of a macroblock."""
-    y, x = place(p, mb)
+    y, x = mb_position(p, mb)
     slot = p[P_SLOT]
     keep(planes.y[slot], traces.y, 16 * y, 16 * x, 16)
     keep(planes.u[slot], traces.u, 8 * y, 8 * x, 8)
@@ -120,7 +120,7 @@ def keep_macroblock(p, mb, planes, traces):
 @helper
 def residual_energy(p, mb, plane, kept):
     """Sum of squares of the luma samples of a macroblock minus their prediction."""
-    y, x = place(p, mb)
+    y, x = mb_position(p, mb)
     total = np.int32(0)
     for j in range(16 * y, 16 * y + 16):
         for i in range(16 * x, 16 * x + 16):
@@ -135,7 +135,7 @@ def intra_nxn(p, m, mb, plane, flat, origin, factors_4x4, factors_8x8, edges, d,
 
     plane uint8[H, W]; it begins at flat[origin], too. kept: likewise for the prediction, or empty.
     """
-    row, column = place(p, mb)
+    row, column = mb_position(p, mb)
     y4, x4 = 4 * row, 4 * column
     stride = 16 * p[P_MB_WIDTH]
     available = intra_neighbours(p, m.slice_id, m.mb_type, mb)
@@ -177,7 +177,7 @@ def intra_nxn(p, m, mb, plane, flat, origin, factors_4x4, factors_8x8, edges, d,
 def intra_16x16(p, m, mb, plane):
     """8.3.3: prediction of luma of an I_16x16 macroblock; 0 or an error."""
     inlined()
-    y, x = place(p, mb)
+    y, x = mb_position(p, mb)
     available = intra_neighbours(p, m.slice_id, m.mb_type, mb)
     mode = m.intra16x16_mode[mb]
     if MODE_NEEDS_16x16[mode] & ~available:
@@ -189,7 +189,7 @@ def intra_16x16(p, m, mb, plane):
 @helper
 def residual_luma(p, m, mb, flat, origin, factors_4x4, factors_8x8, d, rest):
     """8.5.1 to 8.5.3: luma residual added to a prediction of the whole macroblock, in the plane at flat[origin]."""
-    y, x = place(p, mb)
+    y, x = mb_position(p, mb)
     stride = 16 * p[P_MB_WIDTH]
     at = origin + 16 * (y * stride + x)
     qp, cbp, levels = m.qp[mb], m.cbp[mb], m.levels[mb]
@@ -207,7 +207,7 @@ def residual_luma(p, m, mb, flat, origin, factors_4x4, factors_8x8, d, rest):
 @helper
 def residual_chroma(p, m, mb, u_flat, v_flat, origin, factors_4x4, d, rest):
     """8.5.4: chroma residual added to the prediction, in the planes at u_flat[origin] and v_flat[origin]."""
-    y, x = place(p, mb)
+    y, x = mb_position(p, mb)
     stride = 8 * p[P_MB_WIDTH]
     at = origin + 8 * (y * stride + x)
     factors = factors_4x4[0 if is_intra(m.mb_type[mb]) else 1, 1, m.qp[mb]]
@@ -220,7 +220,7 @@ def residual_chroma(p, m, mb, u_flat, v_flat, origin, factors_4x4, d, rest):
 def pcm(p, m, mb, y_plane, u_plane, v_plane):
     """8.3.5: samples of an I_PCM macroblock; its levels are cleared."""
     inlined()
-    y, x = place(p, mb)
+    y, x = mb_position(p, mb)
     y0, x0 = 16 * y, 16 * x
     levels = m.levels[mb]
     for i in range(256):
@@ -255,7 +255,7 @@ def reconstruct_macroblock(p, m, mb, planes, flat, factors_4x4, factors_8x8, edg
             error = E_INTRA_NEIGHBOUR
         if error:
             return error
-        y, x = place(p, mb)
+        y, x = mb_position(p, mb)
         predict_chroma(planes.u[slot], 8 * y, 8 * x, mode, available)
         predict_chroma(planes.v[slot], 8 * y, 8 * x, mode, available)
         if traces.y.size:
@@ -291,13 +291,13 @@ def reconstruct_slice(p, m, planes, motion, references, factors_4x4, factors_8x8
     mv, ref_idx = motion.mv[slot], motion.ref_idx[slot]
     for mb in range(p[P_FIRST_MB], p[P_END_MB]):
         error = 0
-        kind = m.mb_type[mb]
-        y, x = place(p, mb)
-        if not is_intra(kind):
-            error = predict_inter(p, flat, size, slot, mv, ref_idx, references, 4 * y, 4 * x, kind, work)
+        mb_type = m.mb_type[mb]
+        y, x = mb_position(p, mb)
+        if not is_intra(mb_type):
+            error = predict_inter(p, flat, size, slot, mv, ref_idx, references, 4 * y, 4 * x, mb_type, work)
             if traces.y.size:
                 keep_macroblock(p, mb, planes, traces)
-        if error == 0 and (is_intra(kind) or m.cbp[mb]):
+        if error == 0 and (is_intra(mb_type) or m.cbp[mb]):
             error = reconstruct_macroblock(p, m, mb, planes, flat, factors_4x4, factors_8x8, edges, d, rest, traces)
             if traces.y.size and error == 0:
                 traces.energy[mb] = residual_energy(p, mb, planes.y[slot], traces.y)

@@ -15,7 +15,7 @@ def initial_lists(header: SliceHeader, current: Picture, pictures: list[Picture]
     """8.2.4.2.1, 8.2.4.2.3: initial RefPicList0 and RefPicList1 of a P or B slice of a frame, not cut to length."""
     short = [p for p in pictures if p.marking == SHORT_TERM]
     long = sorted((p for p in pictures if p.marking == LONG_TERM), key=lambda p: p.long_term_frame_idx)
-    if header.kind != B:
+    if header.type_mod_5 != B:
         return [*sorted(short, key=lambda p: -p.frame_num_wrap), *long], []
     if current.sps.pic_order_cnt_type == 0:
         short = [p for p in short if p.slot != NO_SLOT]
@@ -49,8 +49,8 @@ def modify(
             marking = SHORT_TERM
             matching = [p for p in pictures if p.marking == SHORT_TERM and p.frame_num_wrap == wanted]
         if not matching:
-            kind = "long-term" if marking == LONG_TERM else "short-term"
-            raise BitstreamError(f"a reference list asks for {kind} picture {wanted}, which does not exist")
+            term = "long-term" if marking == LONG_TERM else "short-term"
+            raise BitstreamError(f"a reference list asks for {term} picture {wanted}, which does not exist")
         rest = [p for p in result[index:] if p is not matching[0]]
         result = [*result[:index], matching[0], *rest][:active]
         result += [None] * (active - len(result))
@@ -65,7 +65,7 @@ def reference_lists(header: SliceHeader, current: Picture, pictures: list[Pictur
     list0, list1 = initial_lists(header, current, pictures)
     active0 = header.num_ref_idx_l0_active_minus1 + 1
     list0 = modify(header.modifications_l0, list0, active0, header, current, pictures)
-    if header.kind != B:
+    if header.type_mod_5 != B:
         return list0, []
     active1 = header.num_ref_idx_l1_active_minus1 + 1
     return list0, modify(header.modifications_l1, list1, active1, header, current, pictures)
@@ -83,7 +83,7 @@ def distance_scale(current: int, poc0: int, poc1: int) -> int:
 
 def weighting(header: SliceHeader, pps: Pps) -> int:
     """8.4.2.3: how predictions of a slice are weighted."""
-    if header.kind == B:
+    if header.type_mod_5 == B:
         return (WEIGHT_DEFAULT, WEIGHT_EXPLICIT, WEIGHT_IMPLICIT)[pps.weighted_bipred_idc]
     return WEIGHT_EXPLICIT if pps.weighted_pred_flag else WEIGHT_DEFAULT
 
@@ -109,7 +109,7 @@ def kernel_references(header: SliceHeader, pps: Pps, current: Picture, list0: Re
                 references.weights[k, i, 0] = w.luma_weight, w.luma_offset
                 references.weights[k, i, 1] = w.chroma_weight[0], w.chroma_offset[0]
                 references.weights[k, i, 2] = w.chroma_weight[1], w.chroma_offset[1]
-    if header.kind == B:
+    if header.type_mod_5 == B:
         _distances(references, mode, current, list0, list1)
     return references
 

@@ -8,7 +8,7 @@ from ..standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA
 from ..standard.tables import ZIGZAG_4x4, ZIGZAG_8x8
 from .cabac import spent
 from .layout import KIND_CHROMA, KIND_LUMA, P_CABAC, P_MB_WIDTH, S_VALUES
-from .neighbours import is_above, is_left, place
+from .neighbours import is_above, is_left, mb_position
 from .residual_cabac import (
     CAT_CHROMA_AC,
     CAT_CHROMA_DC,
@@ -164,7 +164,7 @@ def residual(data, s, p, m, mb, cbp, is_16x16, begun):
     """7.3.5.3: residual(); begun: bits spent before, in 1 / UNIT bits."""
     inlined()
     mb_width = p[P_MB_WIDTH]
-    y, x = place(p, mb)
+    y, x = mb_position(p, mb)
     y8, x8 = 2 * y, 2 * x
     left, above = is_left(p, m.slice_id, mb), is_above(p, m.slice_id, mb)
     levels = m.levels[mb]

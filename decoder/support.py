@@ -22,8 +22,8 @@ def check_slice(header: SliceHeader, sps: Sps, pps: Pps) -> None:
     """Tools of a slice."""
     if pps.num_slice_groups_minus1:
         raise Unsupported("flexible macroblock ordering (FMO, slice groups)")
-    if header.kind in (SP, SI):
-        raise Unsupported("SP slices" if header.kind == SP else "SI slices")
+    if header.type_mod_5 in (SP, SI):
+        raise Unsupported("SP slices" if header.type_mod_5 == SP else "SI slices")
     if header.field_pic_flag:
         raise Unsupported("interlaced coding (field pictures)")
     if sps.mb_adaptive_frame_field_flag:

@@ -14,9 +14,9 @@ from ..standard.sample_format import SAMPLE_MAX
 _PLAIN = bool(setting("DISABLE_JIT") or setting("BOUNDSCHECK"))
 
 
-def _address(context, builder, kind, array, at):  # type: ignore[no-untyped-def]
+def _address(context, builder, array_type, array, at):  # type: ignore[no-untyped-def]
     """Where array[at] lies."""
-    return builder.gep(context.make_array(kind)(context, builder, array).data, [at])
+    return builder.gep(context.make_array(array_type)(context, builder, array).data, [at])
 
 
 def _copy(size):  # type: ignore[no-untyped-def]
@@ -77,12 +77,12 @@ def _turn(inwards):  # type: ignore[no-untyped-def]
     def typing(typing_context, lines, first, at, second, at2, stride):  # type: ignore[no-untyped-def]
         def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
             lines, first, at, second, at2, stride = arguments
-            kinds = signature.args
-            places = [(plane, builder.add(start, builder.mul(stride, i64(k))))
+            types = signature.args
+            rows = [(plane, builder.add(start, builder.mul(stride, i64(k))))
                       for plane, start in ((first, at), (second, at2)) for k in range(8)]  # fmt: skip
-            outside = [builder.bitcast(_address(context, builder, kinds[1], *place), short.as_pointer()) for place in places]
+            outside = [builder.bitcast(_address(context, builder, types[1], *row), short.as_pointer()) for row in rows]
             inside = [
-                builder.bitcast(_address(context, builder, kinds[0], lines, i64(16 * k)), long.as_pointer()) for k in range(8)
+                builder.bitcast(_address(context, builder, types[0], lines, i64(16 * k)), long.as_pointer()) for k in range(8)
             ]
             rows = [builder.load(address, align=1) for address in (outside if inwards else inside)]
             for _ in range(4 if inwards else 3):

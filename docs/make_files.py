@@ -68,12 +68,12 @@ def text(files: list[str]) -> str:
     for name in filter(is_listed, files):
         folders.setdefault(name.rpartition("/")[0], []).append(name)
 
-    def place(folder: str) -> tuple[int, str]:
+    def rank(folder: str) -> tuple[int, str]:
         top = folder.partition("/")[0]
         return FOLDERS.index(top) if top in FOLDERS else len(FOLDERS), folder
 
     lines = []
-    for folder in sorted(folders, key=place):
+    for folder in sorted(folders, key=rank):
         lines += ["", f"## `{folder or '.'}`", ""]
         lines += [f"- [`{name.rpartition('/')[2]}`](../{name}): {first_line(name)}" for name in folders[folder]]
     return HEAD + "\n".join(lines) + "\n"

@@ -9,7 +9,8 @@ from h264lite.cli import cli, encode
 from h264lite.encoder.errors import OptionError
 from h264lite.encoder.files.output import muxer_of
 from h264lite.encoder.files.video import VideoFormat
-from h264lite.encoder.settings.options import API, OPTIONS, read_options
+from h264lite.encoder.settings.options import API, OPTIONS
+from h264lite.encoder.settings.user_options import read_options
 
 # The options that x264 (core 165) lists, by its headings: names, values to try, and after | what must stand beside them.
 # FILE stands for a file of TEXTS; names are facts, and nothing here is x264's text.

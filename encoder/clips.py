@@ -20,8 +20,11 @@ from .packet import Packet
 from .settings.device import why_no_cuda
 from .settings.keywords import EncoderOptions, Rate
 from .settings.option_types import read_int, show
-from .settings.options import API, CLI, OPTIONS, Option, read_options
-from .writer import Target, VideoWriter, finish_at_exit
+from .settings.options import API, CLI, OPTIONS, Option
+from .settings.user_options import read_options
+from .targets import Target
+from .unclosed import finish_at_exit
+from .writer import VideoWriter
 from .writing_progress import Reported, ReportedProgress
 
 MOST_ON_CPU, ON_GPU = 8, 1  # clips at once, unless the caller says how many; on a GPU more are slower (docs/tried.md)

@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from ..cpu_simd.layout import KINDS
+from ..cpu_simd.layout import RGB_DTYPES
 from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.stages import TABLE
 from .encoder import Encoder
@@ -42,8 +42,8 @@ def _nothing(*_: object) -> None:
 
 def load_converters() -> None:
     """Convert a tiny RGB frame of each type."""
-    for kind, stored in zip(KINDS, ("u1", "u2", "u2", "f4", "f8")):
-        RgbFrame(kind, 2, 2, np.zeros(12, stored), (0, 1, 2, 3, 6), 0.0, 1.0, None).planes()
+    for dtype, stored in zip(RGB_DTYPES, ("u1", "u2", "u2", "f4", "f8")):
+        RgbFrame(dtype, 2, 2, np.zeros(12, stored), (0, 1, 2, 3, 6), 0.0, 1.0, None).planes()
 
 
 def compile_for(config: Config | None = None) -> float:

@@ -22,7 +22,7 @@ _SHARE = 32  # of the frames that are ready, this part leaves in addition to one
 
 
 class DecisionQueue(Generic[AnySource]):
-    """Gives each frame, as it comes, to FrameDecider, and keeps its source, of any kind, until the frame is coded.
+    """Gives each frame, as it comes, to FrameDecider, and keeps its source, of any type, until the frame is coded.
 
     is_whole: false while frames are decided, and while those that leave are coded: after an exception in between a frame may
     be missing, and none can follow.

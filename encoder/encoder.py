@@ -14,7 +14,8 @@ from .session import open_session
 from .settings.config import Config
 from .settings.frame_requests import Request, request_of
 from .settings.keywords import EncoderOptions, Rate
-from .settings.options import ALL, API, OPTIONS, read_options
+from .settings.options import ALL, API, OPTIONS
+from .settings.user_options import read_options
 
 _API_OPTIONS = tuple(row for row in OPTIONS if row.scope in (ALL, API))
 

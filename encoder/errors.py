@@ -1,5 +1,13 @@
 """The errors for users: each has a message of one line and the exit code of the command line."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
+from ..files import error_text
+from ..uninterrupted import check_of_file
+
+Result = TypeVar("Result")
+
 
 class Error(Exception):
     """The base of all errors that h264lite raises; `exit_code` is that of the command line."""
@@ -40,3 +48,17 @@ class DeviceError(Error):
 
 class DeviceLost(Error):
     """The requested device failed during the encode; frames finished before can still be fetched."""
+
+
+def named_errors(
+    call: Callable[[], Result], error_class: type[Error], name_of: Callable[[OSError | ValueError], str]
+) -> Result:
+    """The result of a call. OSError and ValueError become `error_class`, with a name before the text; an Error stays."""
+    try:
+        return call()
+    except Error:
+        raise
+    except (OSError, ValueError) as error:
+        check_of_file(error)
+        text = error_text(error) if isinstance(error, OSError) else str(error)
+        raise error_class(f"{name_of(error)}: {text}") from None

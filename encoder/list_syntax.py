@@ -43,13 +43,13 @@ def _modifications(
     entries: list[ListModification] = []
     modified: list[int | None] = [*initial[: len(wanted)], *(len(wanted) - len(initial)) * [None]]
     while modified != wanted:
-        place = len(entries)
-        frame = wanted[place]
+        count = len(entries)
+        frame = wanted[count]
         step, predicted = numbers[frame] - predicted, numbers[frame]
         # the same frame again is a whole turn away
         entries.append(ListModification(int(step > 0), (abs(step) or max_frame_num) - 1))
-        rest = [other for other in modified[place:] if other != frame]
-        modified = [*modified[:place], frame, *rest, None][: len(wanted)]
+        rest = [other for other in modified[count:] if other != frame]
+        modified = [*modified[:count], frame, *rest, None][: len(wanted)]
     return entries
 
 

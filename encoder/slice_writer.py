@@ -53,7 +53,7 @@ from .settings.scaling_lists import scaling_syntax
 ALL_SLICES_ALIKE = 5  # Table 7-6: slice_type + 5 means that all slices of the picture have this type
 LOG2_MAX_FRAME_NUM = 8
 LOG2_MAX_PIC_ORDER_CNT_LSB = 8  # half is more than between references one after another: 2 * (2 * MOST_B + 1) at most
-MOST_KINDS = 4096  # of headers that are kept
+MOST_HEADERS = 4096  # that are kept
 WEIGHTED_BIPRED_IMPLICIT = 2  # weighted_bipred_idc
 SLICE_TYPES = {"P": P, "B": B, "I": I}
 PRIMARY_PIC_TYPES = {"I": 0, "P": 1, "B": 2}  # Table 7-5: I slices only; I and P slices; I, P and B slices
@@ -216,7 +216,7 @@ class SliceWriter:
         )  # fmt: skip
         headers = self._headers.get(header_key)
         if headers is None:
-            if len(self._headers) == MOST_KINDS:
+            if len(self._headers) == MOST_HEADERS:
                 self._headers.clear()
             numbers, bits, shifts = zip(*(self._header_as_number(spec, row0) for row0, _ in spec.slices))
             headers = self._headers[header_key] = SliceHeaders(bits, numbers, shifts)

@@ -34,7 +34,7 @@ COUNTED_TYPES = (
     I_4x4, I_8x8, I_16x16, I_PCM, P_SKIP, P_16x16, P_16x8, P_8x16, P_8x8,
     B_SKIP, B_DIRECT, B_16x16, B_16x8, B_8x16, B_8x8,
 )  # fmt: skip
-_INTER = [kind for kind in COUNTED_TYPES if kind > I_PCM and kind not in (P_SKIP, B_SKIP)]
+_INTER = [mb_type for mb_type in COUNTED_TYPES if mb_type > I_PCM and mb_type not in (P_SKIP, B_SKIP)]
 # Results of a frame (scheduler/arrays.py) whose sums over the frame are columns of the CSV file, in their order
 SUMMED: tuple[str, ...] = ()
 KINDS = ("headers", "vectors", "luma", "chroma")  # of bits
@@ -86,7 +86,7 @@ class FrameRow(NamedTuple):
             "psnr_v",
             "psnr",
             "ssim",
-            *(MB_TYPE_NAMES[kind] for kind in COUNTED_TYPES),
+            *(MB_TYPE_NAMES[mb_type] for mb_type in COUNTED_TYPES),
             "transform_8x8",
             *(f"bits_{kind}" for kind in KINDS),
             *IN_BUFFER,
@@ -108,7 +108,7 @@ class FrameRow(NamedTuple):
             str(self.bytes),
             *values,
             ssim,
-            *(str(self.mb_counts[kind]) for kind in COUNTED_TYPES),
+            *(str(self.mb_counts[mb_type]) for mb_type in COUNTED_TYPES),
             str(self.transform_8x8),
             *map(str, self.bits_by_kind or ("",) * len(KINDS)),
             *map(str, self.in_buffer or ("",) * len(IN_BUFFER)),
@@ -328,19 +328,20 @@ class Statistics:
     def lines(self) -> list[str]:
         """The summary in x264's wording."""
         out = []
-        for kind, sums in self._by_type.items():
+        by_type = self._by_type.items()
+        for frame_type, sums in by_type:
             if sums.frames:
                 quality = f"  PSNR Mean {self._psnr_mean(sums)} Global:{self._global(sums):.2f}"
                 quality = quality if self.with_psnr else ""
                 out.append(
-                    f"frame {kind}:{sums.frames:<5d} Avg QP:{sums.qp / sums.frames:5.2f}  "
+                    f"frame {frame_type}:{sums.frames:<5d} Avg QP:{sums.qp / sums.frames:5.2f}  "
                     f"size:{sums.bytes / sums.frames:6.0f}{quality}"
                 )
-        out += [f"mb {kind}  {_mb_percent(kind, sums.mbs)}" for kind, sums in self._by_type.items() if sums.frames]
+        out += [f"mb {frame_type}  {_mb_percent(frame_type, sums.mbs)}" for frame_type, sums in by_type if sums.frames]
         if self._all.transform_8x8:
             out.append(_transform_percent(self._all))
-        out += [_qps(kind, sums) for kind, sums in self._by_type.items() if sums.qp_range[0] < sums.qp_range[1]]
-        out += [_bits_percent(kind, sums.bits_by_kind) for kind, sums in self._by_type.items() if sums.bits_by_kind.any()]
+        out += [_qps(frame_type, sums) for frame_type, sums in by_type if sums.qp_range[0] < sums.qp_range[1]]
+        out += [_bits_percent(frame_type, sums.bits_by_kind) for frame_type, sums in by_type if sums.bits_by_kind.any()]
         if not self.frames:
             return out
         out += self.buffer.lines()
@@ -357,13 +358,13 @@ class Statistics:
 
     def why(self) -> list[str]:
         """What the QPs of each type follow from, with the number of frames."""
-        return [f"QP {kind}  by " + ", ".join(f"{name}: {count}" for name, count in sums.qp_by.most_common())
-                for kind, sums in self._by_type.items() if sums.frames]  # fmt: skip
+        return [f"QP {frame_type}  by " + ", ".join(f"{name}: {count}" for name, count in sums.qp_by.most_common())
+                for frame_type, sums in self._by_type.items() if sums.frames]  # fmt: skip
 
     def summary(self) -> dict[str, Any]:
         """The summary for programs."""
         result: dict[str, Any] = {"frames": self.frames, "bytes": self.bytes, "kbps": self.kbps, "fps": str(self.fps)}
-        for kind, sums in (*self._by_type.items(), ("all", self._all)):
+        for frame_type, sums in (*self._by_type.items(), ("all", self._all)):
             if not sums.frames:
                 continue
             entry: dict[str, Any] = {"frames": sums.frames, "bytes": sums.bytes, "avg_qp": sums.qp / sums.frames,
@@ -378,13 +379,13 @@ class Statistics:
                 }
             if self.with_ssim:
                 entry["ssim_mean_y"] = sums.ssim / sums.frames
-            entry["macroblocks"] = {MB_TYPE_NAMES[kind]: int(sums.mbs[kind]) for kind in COUNTED_TYPES}
+            entry["macroblocks"] = {MB_TYPE_NAMES[mb_type]: int(sums.mbs[mb_type]) for mb_type in COUNTED_TYPES}
             entry["transform_8x8"] = sums.transform_8x8
             if sums.predicted:
                 entry["bits_predicted"] = sums.predicted
             if sums.bits_by_kind.any():
                 entry["bits_by_kind"] = dict(zip(KINDS, sums.bits_by_kind.tolist()))
-            result[kind] = entry
+            result[frame_type] = entry
         if self.with_ssim:
             result["ssim_definition"] = SSIM_DEFINITION
         if self.buffer.frames:
@@ -404,7 +405,7 @@ def _ssim_db(value: float) -> float:
     return inf if value >= 1 else -10 * log10(1 - value)
 
 
-def _mb_percent(kind: str, mbs: np.ndarray) -> str:
+def _mb_percent(frame_type: str, mbs: np.ndarray) -> str:
     """Shares of the macroblock types: intra 16x16, 8x8 if any, 4x4, PCM if any; inter by size; skipped."""
     share = 100 * mbs / max(1, int(mbs.sum()))
     pcm = share[I_PCM] > 0
@@ -412,18 +413,18 @@ def _mb_percent(kind: str, mbs: np.ndarray) -> str:
     text += f" {share[I_8x8]:4.1f}%" if share[I_8x8] > 0 else ""
     text += f" {share[I_4x4]:4.1f}%"
     text += f" {share[I_PCM]:4.1f}%" if pcm else ""
-    if kind == "P":
+    if frame_type == "P":
         text += f"  P16..8: {share[P_16x16]:4.1f}% {share[P_16x8] + share[P_8x16]:4.1f}% {share[P_8x8]:4.1f}%"
         text += f"  skip:{share[P_SKIP]:4.1f}%"
-    if kind == "B":
+    if frame_type == "B":
         text += f"  B16..8: {share[B_16x16]:4.1f}% {share[B_16x8] + share[B_8x16]:4.1f}% {share[B_8x8]:4.1f}%"
         text += f"  direct:{share[B_DIRECT]:4.1f}%  skip:{share[B_SKIP]:4.1f}%"
     return text
 
 
-def _qps(kind: str, sums: _Sums) -> str:
+def _qps(frame_type: str, sums: _Sums) -> str:
     """QPs of the macroblocks, and the mean of the largest minus the least of each frame."""
-    return f"QP {kind}  {sums.qp_range[0]}..{sums.qp_range[1]}  within a frame:{sums.spread / sums.frames:5.1f}"
+    return f"QP {frame_type}  {sums.qp_range[0]}..{sums.qp_range[1]}  within a frame:{sums.spread / sums.frames:5.1f}"
 
 
 def _bits_percent(frame_type: str, bits: np.ndarray) -> str:

@@ -1,17 +1,13 @@
 """Whole videos from Python: frames of any form to a file, a file object or bytes."""
 
-import atexit
 import io
 import os
 import sys
 import threading
 import warnings
-import weakref
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from fractions import Fraction
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ..files import is_special
 from .errors import Error, OptionError, RefusedFrame
@@ -23,16 +19,16 @@ from .frames.samples import is_array
 from .given_times import GivenTimes
 from .packet import Packet
 from .settings.keywords import EncoderOptions, Rate, VideoOptions, WriterOptions
-from .settings.option_types import OptionValues, read_text, show
-from .settings.options import BY_NAME, check_keywords
+from .settings.option_types import OptionValues
+from .settings.options import BY_NAME
+from .settings.user_options import check_keywords
+from .targets import Target, check_target, is_byte_stream, segment_seconds, sound_of
+from .unclosed import finish_at_exit
 from .writing_progress import Reported, progress_of
 
 if TYPE_CHECKING:
     from .files.output import PacketSink
-    from .files.sound import Audio, CopiedSound
-    from .files.sound_av import AvSound
-
-Target = str | os.PathLike[str] | io.IOBase | Any | None
+    from .files.sound import Audio
 
 
 class VideoWriter:
@@ -75,17 +71,17 @@ class VideoWriter:
         values: OptionValues = dict(options)
         self._fps = BY_NAME["fps"].value(fps)
         self._target: Any = io.BytesIO() if target is None else check_target(target)
-        self._of_file = take_file_options(_segments(self._target) if fragment is None else fragment, values)
+        self._of_file = take_file_options(segment_seconds(self._target) if fragment is None else fragment, values)
         check_keywords(values)
         self._bytes = self._target if target is None else None
-        self._keeps_times = self._of_file.fragment is not None or not _is_byte_stream(self._target)
+        self._keeps_times = self._of_file.fragment is not None or not is_byte_stream(self._target)
         if self._of_file.tags and not self._keeps_times:
             name = "metadata" if self._of_file.tags.metadata else "chapters"
             raise OptionError("a byte stream has none: .mp4, .mkv and .mov have", name)
         reader = FrameReader(layout, format, value_range, _size(width, height))
         self._times = GivenTimes(self._fps, self._of_file.time_base)
         self._feeder = Feeder(reader, self._fps, values, self._times, self._of_file.fragment)
-        self._sound = None if audio is None else _sound(self._target, self._of_file.fragment, audio)
+        self._sound = None if audio is None else sound_of(self._target, self._of_file.fragment, audio)
         self._progress = progress_of(progress)
         self._sink: PacketSink | None = None
         self._sink_lock, self._is_in_sink = threading.RLock(), False  # whether packets are being written
@@ -201,9 +197,9 @@ class VideoWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, error_class: type[BaseException] | None, *_: object) -> None:
         try:
-            if kind is None:
+            if error_class is None:
                 self.close()
             elif not self._closed and not self._is_of_parent():
                 try:
@@ -358,34 +354,6 @@ class VideoWriter:
             self._closed = True
 
 
-class Unclosed(Protocol):
-    """What the end of the process finishes."""
-
-    def finish_unclosed(self) -> None:
-        """Finish it, if it is still open; raises nothing."""
-
-
-_unclosed: "weakref.WeakSet[Unclosed]" = weakref.WeakSet()
-_registered: set[bool] = set()  # whether the module of thread pools was loaded, each time when `_finish_all` was registered
-
-
-def finish_at_exit(writer: Unclosed) -> None:
-    """Finish it at the end of the process if it is not closed then."""
-    _unclosed.add(writer)
-    if not _registered:
-        atexit.register(_finish_all)  # for what other threads still write when the main thread ends
-    has_pools = "concurrent.futures.thread" in sys.modules
-    if has_pools not in _registered:  # after that module, to be called before it, whose pools then take no more work
-        _registered.add(has_pools)
-        with suppress(AttributeError, RuntimeError):  # private; and refused once the main thread has ended
-            threading._register_atexit(_finish_all)  # type: ignore[attr-defined]
-
-
-def _finish_all() -> None:
-    for writer in list(_unclosed):
-        writer.finish_unclosed()
-
-
 def write_video(
     target: Target,
     frames: Iterable[object] | object,
@@ -444,57 +412,6 @@ def encode(
         packets = [packet for some in feeder.feed_all(frames) for packet in some]
         packets += feeder.finish()
     return b"".join(packet.data for packet in packets)
-
-
-def check_target(target: object) -> Any:
-    """A file name whose ending says what to write, or an object with `write`; OptionError."""
-    if isinstance(target, str | os.PathLike):
-        from .files.output import muxer_of  # which bytes do without
-
-        try:
-            name = read_text(target)
-        except ValueError as error:
-            raise OptionError(f"{show(target)}: {error}", "target") from None
-        muxer_of(name)
-        return name
-    if not callable(getattr(target, "write", None)):
-        raise OptionError(f"{show(target)}: neither a file name, nor None for bytes, nor an object with write()", "target")
-    if isinstance(target, io.TextIOBase):
-        raise OptionError("a text file: open it with mode 'wb'", "target")
-    return target
-
-
-def _segments(target: object) -> float | None:
-    """Seconds of a segment, if it is the name of a playlist, and nothing is said."""
-    if not isinstance(target, str):
-        return None
-    from .files.output import SEGMENT_SECONDS, is_playlist
-
-    return SEGMENT_SECONDS if is_playlist(target) else None
-
-
-def _is_byte_stream(target: object) -> bool:
-    """Whether it is the name of a file without a container."""
-    if not isinstance(target, str):
-        return False
-    from .files.output import muxer_of
-
-    return muxer_of(target) == "raw"
-
-
-def _sound(target: object, fragment: float | None, audio: "Audio") -> "CopiedSound | AvSound":
-    """The sound for a target."""
-    from .files.sound import open_sound
-
-    container = "mp4"
-    if isinstance(target, str | os.PathLike):
-        from .files.output import muxer_of
-
-        container = muxer_of(os.fspath(target))
-        if container == "raw":
-            raise OptionError(f"is for .mp4, .mkv and .mov files, and not for {os.fspath(target)}", "audio")
-    is_file = isinstance(target, str | os.PathLike) and fragment is None
-    return open_sound(audio, lambda: Fraction(0), container, is_file)
 
 
 def _size(width: int | None, height: int | None) -> Known | None:

@@ -26,12 +26,12 @@ def call_words(typingctx, address, words, at):  # type: ignore[no-untyped-def]
     """Calls the function at an address with MOST_WORDS words of an array, from the index `at` on; 0, or it has failed."""
 
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        word, code, place = ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
+        word, code, pointer = ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
         data = builder.gep(context.make_array(sig.args[1])(context, builder, args[1]).data, [args[2]])
         given = [builder.load(builder.gep(data, [ir.Constant(word, k)])) for k in range(MOST_WORDS)]
-        result, error = cgutils.alloca_once(builder, place), cgutils.alloca_once(builder, place)
-        kind = ir.FunctionType(code, [place.as_pointer()] * 2 + [word] * MOST_WORDS)
-        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), [result, error, *given])
+        result, error = cgutils.alloca_once(builder, pointer), cgutils.alloca_once(builder, pointer)
+        function_type = ir.FunctionType(code, [pointer.as_pointer()] * 2 + [word] * MOST_WORDS)
+        return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), [result, error, *given])
 
     return types.int32(types.int64, words, types.intp), codegen
 
@@ -43,9 +43,9 @@ def nanoseconds(typingctx):  # type: ignore[no-untyped-def]
     def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
         word = ir.IntType(64)
         pair = ir.ArrayType(word, 2)
-        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(32), pair.as_pointer()])
+        function_type = ir.FunctionType(ir.IntType(32), [ir.IntType(32), pair.as_pointer()])
         now = cgutils.alloca_once(builder, pair)
-        function = cgutils.get_or_insert_function(builder.module, kind, "clock_gettime")
+        function = cgutils.get_or_insert_function(builder.module, function_type, "clock_gettime")
         builder.call(function, [ir.Constant(ir.IntType(32), _CLOCK), now])
         loaded = builder.load(now)
         seconds = builder.mul(builder.extract_value(loaded, 0), ir.Constant(word, 10**9))
@@ -72,7 +72,7 @@ def run_calls(calls, words, first, end, times):
 
 
 def words_of(value: Any) -> list[int]:
-    """The words of an argument. ValueError for a kind of argument that stages have not."""
+    """The words of an argument. ValueError for a type of argument that stages have not."""
     if isinstance(value, np.ndarray):
         address = value.__array_interface__["data"][0]
         return [0, 0, value.size, value.itemsize, address, *value.shape, *value.strides]
@@ -104,5 +104,5 @@ def calls_of(function: Any, arguments: Iterable[Any]) -> Sequence[tuple[Any, tup
 
 
 def address_of(called: Any, arguments: tuple[Any, ...]) -> int:
-    """Where the code of a kernel for arguments of these kinds lies; 0: it has no address."""
+    """Where the code of a kernel for arguments of these types lies; 0: it has no address."""
     return called.address(*arguments) if IS_POSSIBLE and hasattr(type(called), "address") else 0

@@ -6,6 +6,7 @@ the machine or a full disk leaves empty or truncated files. A file that fails ei
 """
 
 import os
+import stat
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
@@ -32,10 +33,10 @@ def messages_to(listener: Callable[[str], object]) -> Iterator[None]:
         _reported.update(said)
 
 
-def warn_once(kind: str, text: str) -> None:
-    """Reports the first message of each kind: a hundred kernels fail alike."""
-    if kind not in _reported:
-        _reported.add(kind)
+def warn_once(reason: str, text: str) -> None:
+    """Reports the first message of each reason: a hundred kernels fail alike."""
+    if reason not in _reported:
+        _reported.add(reason)
         if _listener is None:
             warnings.warn(text, RuntimeWarning, stacklevel=2)
         else:
@@ -85,8 +86,11 @@ def problem_of(path: Path) -> str:
 
 def _look(path: Path) -> tuple[bytes | None, str]:
     try:
-        with open(path, "rb") as file:
-            if reason := distrust(os.fstat(file.fileno())):
+        with open(path, "rb", opener=_without_waiting) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return None, "is not a regular file"
+            if reason := distrust(status):
                 return None, reason
             data = file.read()
     except FileNotFoundError:
@@ -95,6 +99,11 @@ def _look(path: Path) -> tuple[bytes | None, str]:
         return None, f"cannot be read ({error_text(error)})"
     body, end = data[: -len(_END) - _SUM], data[-len(_END) - _SUM :]
     return (body, "") if end == _end(body) else (None, DAMAGED)
+
+
+def _without_waiting(name: str, flags: int) -> int:
+    """A descriptor; a FIFO would wait for a writer for ever."""
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def write(path: Path, data: bytes) -> None:

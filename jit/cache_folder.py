@@ -88,7 +88,7 @@ def _temporary(sources: Path) -> list[Path]:
 
 
 def _hashed(sources: Path) -> str:
-    """Numba's name for the folder of a place."""
+    """Numba's name for the cache folder of a source folder."""
     import hashlib
 
     return f"{sources.name}_{hashlib.sha1(str(sources).encode()).hexdigest()}"
@@ -106,7 +106,8 @@ def cache_folder(sources: Path) -> CacheFolder:
     choice = find_cache_folder(sources)
     if choice.refused:
         instead = f"kept in {choice.folder}" if choice.writable else f"compiled by every process: set {ADVICE}"
-        cache_checks.warn_once("place", f"{choice.refused[0]}: no compiled kernels are loaded from there; they are {instead}")
+        text = f"{choice.refused[0]}: no compiled kernels are loaded from there; they are {instead}"
+        cache_checks.warn_once("folder", text)
     return choice
 
 

@@ -47,5 +47,5 @@ def temporary_root() -> Path | None:
     if number is None:
         return folder
     replaceable = outside.st_mode & 0o022 and not outside.st_mode & stat.S_ISVTX  # sticky: only owners move files
-    own = stat.S_ISDIR(status.st_mode) and status.st_uid == number and not status.st_mode & 0o077
-    return folder if own and not replaceable and outside.st_uid in (0, number) else None
+    is_private = stat.S_ISDIR(status.st_mode) and status.st_uid == number and not status.st_mode & 0o077
+    return folder if is_private and not replaceable and outside.st_uid in (0, number) else None

@@ -1,12 +1,11 @@
 """Numba's dispatchers of the functions in kernel.py, each made when it compiles: options, events, Numba's own cache."""
 
 import weakref
-from contextlib import suppress
 
 from numba import njit
 from numba.core import event, types
 
-from . import cache_checks, compiling
+from . import cache_checks, compiling, numba_cache
 from .interfaces import why_ordinary
 from .numba_version import is_possible
 
@@ -42,14 +41,14 @@ def helper(function):
 
 
 def compiled(dispatcher, arguments):
-    """Numba's CompileResult of a kernel for arguments of these kinds; None: its dispatcher serves calls."""
+    """Numba's CompileResult of a kernel for arguments of these types; None: its dispatcher serves calls."""
     if why_ordinary() or not _is_compiled(dispatcher):
         return None
     missing = dispatcher.py_func.__code__.co_argcount - len(arguments)
     left_out = dispatcher.py_func.__defaults__[-missing:] if missing else ()
-    kinds = (*map(dispatcher.typeof_pyval, arguments), *map(types.Omitted, left_out))
-    dispatcher.compile(kinds)
-    return dispatcher.overloads[kinds]
+    signature = (*map(dispatcher.typeof_pyval, arguments), *map(types.Omitted, left_out))
+    dispatcher.compile(signature)
+    return dispatcher.overloads[signature]
 
 
 def _is_compiled(dispatcher):
@@ -63,8 +62,7 @@ def _entry(function, closed=False, **options):
     if not _is_compiled(dispatcher):
         return dispatcher
     if why_ordinary() or not is_possible():
-        with suppress(RuntimeError):  # Numba finds no folder for its files
-            dispatcher.enable_caching()
+        numba_cache.enable(dispatcher)
     return dispatcher if why_ordinary() else _one_specialisation(dispatcher)
 
 
@@ -103,7 +101,7 @@ def _one_specialisation(dispatcher):
 
     def without_literals(args, kws):
         # Numba tries literal types first and would compile another version for every constant in a call.
-        return get_call_template(tuple(map(unliteral, args)), {name: unliteral(kind) for name, kind in kws.items()})
+        return get_call_template(tuple(map(unliteral, args)), {name: unliteral(t) for name, t in kws.items()})
 
     dispatcher.get_call_template = without_literals
     return dispatcher

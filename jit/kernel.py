@@ -16,24 +16,24 @@ _making = threading.RLock()
 
 
 class Kernel:
-    """A function of a decorator. Calls take the version for the kinds of their arguments, from the cache or compiled
+    """A function of a decorator. Calls take the version for the types of their arguments, from the cache or compiled
     (numba_free.py). Numba's dispatcher (dispatchers.py) is made when something is compiled, or where Numba has its own cache.
     """
 
-    def __init__(self, function, kind):
+    def __init__(self, function, decorator):
         self.__name__, self.__module__, self.__doc__ = function.__name__, function.__module__, function.__doc__
-        self._function, self._kind, self._made, self._versions = function, kind, None, None
+        self._function, self._decorator, self._made, self._versions = function, decorator, None, None
         self._addresses = {}  # by numba_free.key_of of the arguments
 
     def __call__(self, *args, **kws):
         with _making:
             if type(self) is Kernel:  # threads may call a kernel for the first time at once
-                called = Kernel(self._function, "kernel") if self._kind == "helper" else self  # it has no code of its own
+                called = Kernel(self._function, "kernel") if self._decorator == "helper" else self  # it has no code
                 self._call_by(called.versions().call if is_possible() else called.made())
         return self(*args, **kws)
 
     def address(self, *args):
-        """Where the code for arguments of these kinds lies, for jit/address_calls.py; 0 if it cannot be had."""
+        """Where the code for arguments of these types lies, for jit/address_calls.py; 0 if it cannot be had."""
         from . import numba_free
 
         key = numba_free.key_of(args)
@@ -42,7 +42,7 @@ class Kernel:
         return self._addresses[key]
 
     def chosen(self, *args):
-        """The function that serves calls with arguments of these kinds, for callers that keep it: to choose takes time."""
+        """The function that serves calls with arguments of these types, for callers that keep it: to choose takes time."""
         return self.versions().version(args)[0]
 
     def versions(self):
@@ -64,7 +64,7 @@ class Kernel:
             if self._made is None:
                 from . import dispatchers
 
-                self._made = getattr(dispatchers, self._kind)(self._function)
+                self._made = getattr(dispatchers, self._decorator)(self._function)
         return self._made
 
     def _call_by(self, function):
@@ -73,7 +73,7 @@ class Kernel:
 
 
 class OneVersion:
-    """`call` is a kernel for callers whose arguments are of the same kinds in every call: they choose its version once."""
+    """`call` is a kernel for callers whose arguments are of the same types in every call: they choose its version once."""
 
     def __init__(self, kernel):
         self._kernel, self.call = kernel, self._choose

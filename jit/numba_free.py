@@ -2,7 +2,7 @@
 
 `import numba` takes a fifth to a third of a second, and a process whose kernels are all in the cache needs none of it.
 Each version of a kernel that Numba compiles is kept in a file FILE.KERNEL-LINE.py3XX.HASH.nbd of plain Python objects: the
-kinds of its arguments, the machine code, names in it and constants. A kernel calls the version for the kinds of its
+types of its arguments, the machine code, names in it and constants. A kernel calls the version for the types of its
 arguments; only without such a file, or for arguments that none describes, Numba is imported.
 
 The code calls CPython and a few functions of Numba's C modules `_helperlib` and `_nrt_python`. These modules and
@@ -50,25 +50,25 @@ class _Unknown(Exception):
     """An argument that no file describes."""
 
 
-# ---- the kinds of arguments
+# ---- the types of arguments
 def describe(value: Any) -> Any:
-    """The kind of an argument, by which Numba chooses a version, as text and tuples."""
-    kind = type(value)
-    if kind is np.ndarray:
+    """The type of an argument, by which Numba chooses a version, as text and tuples."""
+    cls = type(value)
+    if cls is np.ndarray:
         flags = value.flags
         order = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
         return (value.dtype.str, value.ndim, order, flags.writeable, flags.aligned)
-    if kind in _SIMPLE and (kind is not int or -(1 << 63) <= value < 1 << 63):
-        return _SIMPLE[kind]
-    if kind is tuple or hasattr(kind, "_fields"):
-        return (f"{kind.__module__}.{kind.__qualname__}", *map(describe, value))
-    if isinstance(value, np.generic) and kind.__module__ == "numpy":
+    if cls in _SIMPLE and (cls is not int or -(1 << 63) <= value < 1 << 63):
+        return _SIMPLE[cls]
+    if cls is tuple or hasattr(cls, "_fields"):
+        return (f"{cls.__module__}.{cls.__qualname__}", *map(describe, value))
+    if isinstance(value, np.generic) and cls.__module__ == "numpy":
         return value.dtype.str
     raise _Unknown
 
 
 def describe_default(value: Any) -> Any:
-    """The kind of an argument that is left out."""
+    """The type of an argument that is left out."""
     return ("default", repr(value))
 
 
@@ -76,13 +76,13 @@ def key_of(values: Iterable[Any]) -> tuple[Any, ...]:
     """What distinguishes all that `describe` does, within a process and faster."""
     key: list[Any] = []
     for value in values:
-        kind = type(value)
-        if kind is np.ndarray:
+        cls = type(value)
+        if cls is np.ndarray:
             key.append((value.dtype, value.ndim, value.flags.num & _CHOOSE))
-        elif kind in _SIMPLE or not isinstance(value, tuple):
-            key.append(kind)
+        elif cls in _SIMPLE or not isinstance(value, tuple):
+            key.append(cls)
         else:
-            key.append((kind, key_of(value)))
+            key.append((cls, key_of(value)))
     return tuple(key)
 
 
@@ -116,7 +116,7 @@ def _name(function: Any) -> tuple[Path, str]:
 def keep(function: Any, described: Any, result: Any) -> None:
     """Keep a version for later processes. Failure is reported and not raised: the kernel is in memory.
 
-    described: kinds of the arguments, as `describe` has them; result: Numba's CompileResult.
+    described: types of the arguments, as `describe` has them; result: Numba's CompileResult.
     """
     source, name = _name(function)
     if changed(source, since=IMPORTED):  # a stamp of the sources on disk does not go with code that was imported before
@@ -127,18 +127,18 @@ def keep(function: Any, described: Any, result: Any) -> None:
         made = (numba_version(), stamp(source), host, described)
         try:
             cache_checks.write(_file(folder.folder, name, host, described), pickle.dumps((made, *_contents(result))))
-            problem, kind = second_best(folder), "place"
+            problem, reason = second_best(folder), "folder"
         except OSError as error:
-            problem, kind = f"{folder.folder}: {cache_checks.error_text(error)}", "write"
+            problem, reason = f"{folder.folder}: {cache_checks.error_text(error)}", "write"
         except (pickle.PicklingError, TypeError, AttributeError, LookupError) as error:
-            problem, kind = f"{function.__qualname__}: {error}", "write"
+            problem, reason = f"{function.__qualname__}: {error}", "write"
     else:
         problem = f"{folder.folder} cannot be written" if folder.folder else "there is no folder for them"
-        kind = "write"
-    if kind == "write":
+        reason = "write"
+    if reason == "write":
         problem = f"compiled kernels cannot be kept ({problem}), so every process compiles them again: set {ADVICE}"
     if problem:
-        cache_checks.warn_once(kind, problem)
+        cache_checks.warn_once(reason, problem)
 
 
 def _contents(result: Any) -> tuple[bytes, str, Constants]:
@@ -174,10 +174,10 @@ def _saved(function: Any, described: Any) -> tuple[bytes, str, Constants] | None
 def _places(sources: Path, folders: Iterable[Path]) -> list[tuple[Path, tuple[str, ...]]]:
     """(folder, what its code depends on): the cache's folders, then that of the package."""
     host = _host()
-    places = [(folder, host) for folder in folders]
+    candidates = [(folder, host) for folder in folders]
     if not host[4:] and (shipped := wheel_kernels.class_folder(sources, host[2])):
-        places.append((shipped[0], _of_class(*shipped[1])))
-    return places
+        candidates.append((shipped[0], _of_class(*shipped[1])))
+    return candidates
 
 
 def cached_modules(sources: Path, wanted: Collection[str]) -> set[str]:
@@ -190,8 +190,9 @@ def cached_modules(sources: Path, wanted: Collection[str]) -> set[str]:
                 file = name.partition(".")[0]
                 if file in names or file not in wanted:
                     continue
-                if not host and name.endswith(f"{ENDING}.nbi"):  # Numba checks its files itself
-                    names.add(file)
+                if not host and name.endswith(f"{ENDING}.nbi"):  # Numba looks for edits itself
+                    if not _numbas_problem(folder / name):
+                        names.add(file)
                 elif host and name.endswith(".nbd"):
                     content = _looked_at[folder / name] = _content(folder / name)
                     if content is not None and content[0][:3] == (numba_version(), stamp(sources / f"{file}.py"), host):
@@ -202,11 +203,20 @@ def cached_modules(sources: Path, wanted: Collection[str]) -> set[str]:
 def unusable_files(sources: Path) -> list[str]:
     """Files of kernels of a source folder that exist and are not loaded, each with the reason."""
     problems: list[str] = []
+    look, endings = (cache_checks.problem_of, (".nbd",)) if is_possible() else (_numbas_problem, (".nbi", ".nbc"))
     for folder in find_cache_folder(sources).readable:
         with suppress(OSError):  # that kernels are compiled again is said already
-            paths = [path for path in folder.iterdir() if ENDING in path.suffixes and path.suffix == ".nbd"]
-            problems += [f"{path} {problem}" for path in paths if (problem := cache_checks.problem_of(path))]
+            paths = [path for path in folder.iterdir() if ENDING in path.suffixes and path.suffix in endings]
+            problems += [f"{path} {problem}" for path in paths if (problem := look(path))]
     return problems
+
+
+def _numbas_problem(path: Path) -> str:
+    """See numba_cache.problem_of."""
+    import_numba()
+    from .numba_cache import problem_of
+
+    return problem_of(path)
 
 
 def _content(path: Path) -> Any:
@@ -223,9 +233,9 @@ def _module(name: str) -> Any:
     """A C module of Numba, loaded by its file name; ImportError without it. It is not left among sys.modules."""
     if name in sys.modules:
         return sys.modules[name]
-    folder, place = numba_folder(), name.split(".")[1:]
+    folder, module_path = numba_folder(), name.split(".")[1:]
     for suffix in importlib.machinery.EXTENSION_SUFFIXES if folder is not None else ():
-        path = os.path.join(str(folder), *place) + suffix
+        path = os.path.join(str(folder), *module_path) + suffix
         if os.path.exists(path):
             spec = importlib.util.spec_from_file_location(name, path)
             assert spec is not None and spec.loader is not None
@@ -273,12 +283,12 @@ def _load(function: Any, code: bytes, wrapper: str, environments: Constants) -> 
     home, text = sys.modules[function.__module__], function.__doc__ or ""
     address = engine.get_function_address(wrapper)
     made: Callable[..., Any] = maker.make_function(home, function.__name__, text, address, kept[0], (engine, *kept))
-    own = wrapper.removeprefix(_WRAPPER)
-    return made, engine.get_function_address(f"_ZN{own}") if own != wrapper else 0
+    suffix = wrapper.removeprefix(_WRAPPER)
+    return made, engine.get_function_address(f"_ZN{suffix}") if suffix != wrapper else 0
 
 
 def _find(function: Any, described: tuple[Any, ...]) -> Loaded | None:
-    """The version of a kernel for arguments of these kinds, loaded; None: Numba has to compile it."""
+    """The version of a kernel for arguments of these types, loaded; None: Numba has to compile it."""
     try:
         saved = _saved(function, described)
         return None if saved is None else _load(function, *saved)
@@ -292,7 +302,7 @@ class Versions:
     def __init__(self, function: Any, made: Callable[[], Callable[..., Any]]) -> None:
         self._function, self._made = function, made
         self._by_key: dict[tuple[Any, ...], Loaded] = {}
-        self._by_kind: dict[tuple[Any, ...], Loaded] = {}
+        self._by_description: dict[tuple[Any, ...], Loaded] = {}
 
     def call(self, *arguments: Any, **named: Any) -> Any:
         """A call of the kernel."""
@@ -304,7 +314,7 @@ class Versions:
         return (self._by_key.get(key) or self._choose(key, arguments))[0](*arguments)
 
     def version(self, arguments: tuple[Any, ...]) -> Loaded:
-        """The version for arguments of these kinds; address 0: it has none."""
+        """The version for arguments of these types; address 0: it has none."""
         key = key_of(arguments)
         return self._by_key.get(key) or self._choose(key, arguments)
 
@@ -315,12 +325,12 @@ class Versions:
         with suppress(_Unknown):
             described = (*map(describe, arguments), *map(describe_default, left_out))
             with _lock:
-                version = self._by_kind.get(described) or (_find(self._function, described) if is_possible() else None)
+                version = self._by_description.get(described) or (_find(self._function, described) if is_possible() else None)
             version = version or self._compile(described, arguments)
         if version is None:
             self._by_key[key] = self._made(), 0
         else:
-            function, address = self._by_kind[described] = version
+            function, address = self._by_description[described] = version
             self._by_key[key] = function if not left_out else lambda *given: function(*given, *left_out), address
         return self._by_key[key]
 

@@ -73,13 +73,13 @@ def _imported(folder: str, dots: bytes, module: bytes, names: bytes) -> list[str
     """The files of `from {dots}{module} import {names}` in a file of a folder: a module, or modules of a folder."""
     for _ in dots[1:]:
         folder = os.path.dirname(folder)
-    place = os.path.join(folder, *filter(None, module.decode().split(".")))
-    parent, name = os.path.split(place)
+    module_path = os.path.join(folder, *filter(None, module.decode().split(".")))
+    parent, name = os.path.split(module_path)
     beside = _entries(parent)
-    below = _entries(place) if name in beside else frozenset()
-    paths = [f"{place}.py"] if f"{name}.py" in beside else []
+    below = _entries(module_path) if name in beside else frozenset()
+    paths = [f"{module_path}.py"] if f"{name}.py" in beside else []
     wanted = ("__init__.py", *(f"{name}.py" for name in re.findall(r"\w+", names.decode(errors="replace")))) if below else ()
-    return paths + [os.path.join(place, name) for name in wanted if name in below]
+    return paths + [os.path.join(module_path, name) for name in wanted if name in below]
 
 
 @cache

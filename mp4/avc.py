@@ -110,10 +110,10 @@ def to_sample(access_unit: bytes) -> tuple[bytes, list[bytes]]:
     parts: list[bytes | memoryview] = []
     sets: list[bytes] = []
     for unit in _units(access_unit):
-        kind = unit[0] & 31
-        if kind in (NAL_SPS, NAL_PPS):
+        nal_unit_type = unit[0] & 31
+        if nal_unit_type in (NAL_SPS, NAL_PPS):
             sets.append(bytes(unit))
-        elif kind not in _LEFT_OUT:
+        elif nal_unit_type not in _LEFT_OUT:
             parts += [struct.pack(">I", len(unit)), unit]
     if not parts:
         raise ValueError("an access unit without slices")

@@ -7,17 +7,17 @@ VIDEO_TRACK, SOUND_TRACK = 1, 2  # their numbers
 UPRIGHT = (1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30)  # 6.2.2: the matrix of video that is not rotated
 
 
-def box(kind: bytes, *parts: bytes) -> bytes:
+def box(box_type: bytes, *fields: bytes) -> bytes:
     """4.2: Box: size, type, contents. ValueError above 4 GiB: only mdat may be so large, and `mdat_header` makes that."""
-    size = 8 + sum(map(len, parts))
+    size = 8 + sum(map(len, fields))
     if size > LARGEST_32:
-        raise ValueError(f"a box {kind.decode()} of {size} bytes")
-    return b"".join((struct.pack(">I4s", size, kind), *parts))
+        raise ValueError(f"a box {box_type.decode()} of {size} bytes")
+    return b"".join((struct.pack(">I4s", size, box_type), *fields))
 
 
-def full_box(kind: bytes, version: int, flags: int, *parts: bytes) -> bytes:
+def full_box(box_type: bytes, version: int, flags: int, *fields: bytes) -> bytes:
     """4.2: FullBox: a Box whose contents begin with version and flags."""
-    return box(kind, struct.pack(">I", version << 24 | flags), *parts)
+    return box(box_type, struct.pack(">I", version << 24 | flags), *fields)
 
 
 def mdat_header(size: int) -> bytes:

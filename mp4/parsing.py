@@ -8,13 +8,13 @@ from typing import Any, BinaryIO, NamedTuple
 from ..standard.bits import BitstreamError
 
 LARGEST_MOVIE = 1 << 28  # bytes of moov or moof: tens of millions of samples
-_HEADER = struct.Struct(">I4s")  # of a box: size, kind
+_HEADER = struct.Struct(">I4s")  # of a box: size, box_type
 
 
-class Place(NamedTuple):
+class FileBox(NamedTuple):
     """A box of the file: its contents are the bytes [begin, end)."""
 
-    kind: str
+    box_type: str
     start: int  # of its header
     begin: int
     end: int
@@ -37,10 +37,10 @@ class Contents:
         self._at += struct.calcsize(">" + form)
         return values
 
-    def at(self, place: int, form: str) -> tuple[Any, ...]:
+    def at(self, offset: int, form: str) -> tuple[Any, ...]:
         """Values at a byte of the contents."""
         try:
-            return struct.unpack_from(">" + form, self._data, place)
+            return struct.unpack_from(">" + form, self._data, offset)
         except struct.error:
             raise BitstreamError(f"box {self.name} is too short: {len(self._data)} bytes") from None
 
@@ -75,7 +75,7 @@ class Contents:
         """
         at, wanted = self._at, name.encode()
         while at + 8 <= len(self._data):
-            size, kind = _HEADER.unpack_from(self._data, at)
+            size, box_type = _HEADER.unpack_from(self._data, at)
             begin = at + 8
             if size == 1:
                 (size,) = self.at(begin, "Q")
@@ -83,9 +83,9 @@ class Contents:
             end = len(self._data) if size == 0 else at + size
             if end < begin or end > len(self._data):
                 left = len(self._data) - at
-                raise BitstreamError(f"box {printable(kind)} in {self.name} of {size} bytes, with {left} left")
-            if not wanted or kind == wanted:  # a box costs little until it is the one: there may be millions
-                yield Contents(self._data[begin:end], printable(kind))
+                raise BitstreamError(f"box {printable(box_type)} in {self.name} of {size} bytes, with {left} left")
+            if not wanted or box_type == wanted:  # a box costs little until it is the one: there may be millions
+                yield Contents(self._data[begin:end], printable(box_type))
             at = end
 
     def only(self, name: str) -> "Contents":
@@ -100,12 +100,12 @@ class Contents:
         return next(self.boxes(name), None)
 
 
-def printable(kind: bytes) -> str:
+def printable(box_type: bytes) -> str:
     """A four-character code as text."""
-    return "".join(chr(byte) if 32 <= byte < 127 else "?" for byte in kind)
+    return "".join(chr(byte) if 32 <= byte < 127 else "?" for byte in box_type)
 
 
-def places(file: BinaryIO, size: int) -> Iterator[Place]:
+def file_boxes(file: BinaryIO, size: int) -> Iterator[FileBox]:
     """4.2: the boxes of a file of `size` bytes. The last one may be cut off: its end is that of the file."""
     at = 0
     while at + 8 <= size:
@@ -113,24 +113,24 @@ def places(file: BinaryIO, size: int) -> Iterator[Place]:
         head = file.read(16)
         if len(head) < 8:
             raise _shorter(at + len(head), size)
-        length, kind = _HEADER.unpack_from(head)
+        length, box_type = _HEADER.unpack_from(head)
         begin = at + 8
         if length == 1 and len(head) == 16:
             (length,) = struct.unpack_from(">Q", head, 8)
             begin += 8
         end = size if length == 0 else at + length
         if end < begin:
-            raise BitstreamError(f"box {printable(kind)} of {length} bytes at byte {at}")
-        yield Place(printable(kind), at, begin, min(end, size))
+            raise BitstreamError(f"box {printable(box_type)} of {length} bytes at byte {at}")
+        yield FileBox(printable(box_type), at, begin, min(end, size))
         at = end
 
 
-def contents(file: BinaryIO, place: Place) -> Contents:
+def contents(file: BinaryIO, box: FileBox) -> Contents:
     """The contents of a box of the file, in memory; BitstreamError above LARGEST_MOVIE."""
-    size = place.end - place.begin
+    size = box.end - box.begin
     if size > LARGEST_MOVIE:
-        raise BitstreamError(f"box {place.kind} of {size} bytes is too large")
-    return Contents(read_at(file, place.begin, size), place.kind)
+        raise BitstreamError(f"box {box.box_type} of {size} bytes is too large")
+    return Contents(read_at(file, box.begin, size), box.box_type)
 
 
 def read_at(file: BinaryIO, position: int, size: int) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, NamedTuple
 from ..standard.bits import LARGEST_NAL_UNIT, BitstreamError
 from .avc import Colour, to_byte_stream
 from .movie import UPRIGHT
-from .parsing import Contents, Place, contents, length, places, printable, read_at
+from .parsing import Contents, FileBox, contents, file_boxes, length, printable, read_at
 from .sample_reader import Defaults, FoundSample, FragmentReader, TableReader
 
 _FIRST_BOXES = (b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip", b"wide", b"pdin")
@@ -34,7 +34,7 @@ class Edit(NamedTuple):
 
 
 class Mp4Reader:
-    """A file of boxes that can be read at any place. BitstreamError, at once or later: damaged, or without H.264.
+    """A file of boxes that can be read at any box. BitstreamError, at once or later: damaged, or without H.264.
 
     brands; timescale: units a second; matrix: of tkhd; entries: the sample entries; fragments: of the whole file, known
     after `samples`.
@@ -46,13 +46,13 @@ class Mp4Reader:
         self.fragments = 0
         movie: Contents | None = None
         self.is_movie_in_front = True
-        for place in places(file, self._size):
-            if place.kind == "ftyp":
-                self.brands = _brands(contents(file, place))
-            elif place.kind == "mdat" and movie is None:
+        for box in file_boxes(file, self._size):
+            if box.box_type == "ftyp":
+                self.brands = _brands(contents(file, box))
+            elif box.box_type == "mdat" and movie is None:
                 self.is_movie_in_front = False
-            elif place.kind == "moov":
-                movie = contents(file, place)
+            elif box.box_type == "moov":
+                movie = contents(file, box)
                 break
         if movie is None:
             raise BitstreamError("this MP4 has no moov: its writer was stopped, or the end is missing")
@@ -88,7 +88,7 @@ class Mp4Reader:
                 durations.add(sample.duration)
         return {
             "brands": self.brands, "moov_in_front": self.is_movie_in_front, "fragments": self.fragments,
-            "track": self.kind, "frames": count, "seconds": end / self.timescale,
+            "track": self.coding_name, "frames": count, "seconds": end / self.timescale,
             "mean_fps": float(count * self.timescale / end) if end else None,
             "variable_rate": len(durations) > 2, "rotated": not self.is_upright,
         }  # fmt: skip
@@ -99,7 +99,7 @@ class Mp4Reader:
         layout = "moov in front" if self.is_movie_in_front else "moov last"
         if self.fragments:
             layout = f"{self.fragments} fragment{'s' * (self.fragments > 1)}"
-        parts = [f"MP4 ({', '.join(self.brands)}), {layout}", f"{self.kind} track of {facts['frames']} frames"]
+        parts = [f"MP4 ({', '.join(self.brands)}), {layout}", f"{self.coding_name} track of {facts['frames']} frames"]
         if facts["mean_fps"] is not None:
             rate = f"{facts['mean_fps']:.3f} frames/s" + (" on average" if facts["variable_rate"] else "")
             parts += [f"{facts['seconds']:.3f} s", rate]
@@ -113,9 +113,9 @@ class Mp4Reader:
         return self.matrix[:2] + self.matrix[3:5] == UPRIGHT[:2] + UPRIGHT[3:5]
 
     @property
-    def kind(self) -> str:
+    def coding_name(self) -> str:
         """avc1 or avc3."""
-        return self.entries[0].kind
+        return self.entries[0].coding_name
 
     def rate(self) -> Fraction | None:
         """Frames a second, by the duration of the first sample."""
@@ -169,10 +169,10 @@ class Mp4Reader:
         yield from self._table.samples()
         reader = FragmentReader(self.track_id, _defaults(self._movie, self.track_id))
         self.fragments = 0
-        for place in places(self._file, self._size):
-            if place.kind == "moof" and not _is_cut_off(self._file, place, self._size):
+        for box in file_boxes(self._file, self._size):
+            if box.box_type == "moof" and not _is_cut_off(self._file, box, self._size):
                 self.fragments += 1
-                yield from reader.samples(contents(self._file, place), place.start)
+                yield from reader.samples(contents(self._file, box), box.start)
 
     def byte_stream(self) -> Iterator[bytes]:
         """The access units in Annex B; parameter sets of a sample entry precede the sample where they change.
@@ -199,10 +199,10 @@ class Mp4Reader:
 
 
 class Entry:
-    """5.4.2.1 of 14496-15: a sample entry: kind, length_size, parameter_sets in Annex B."""
+    """5.4.2.1 of 14496-15: a sample entry: coding_name, length_size, parameter_sets in Annex B."""
 
     def __init__(self, box: Contents, distinct_sets: dict[bytes, bytes]) -> None:
-        self.kind = box.name
+        self.coding_name = box.name
         if box.name == "encv":
             raise BitstreamError("the video is encrypted")
         if box.name not in _H264:
@@ -222,9 +222,9 @@ class Entry:
     def colour(self) -> Colour | None:
         """12.1.5 of 14496-12: colr of type nclx, or nclc, which QuickTime has without the range; None without one."""
         for box in self._more.boxes("colr"):
-            kind, *points = box.at(0, "4sHHH") if box.left >= 10 else (b"", 0, 0, 0)
-            if kind == b"nclc" or (kind == b"nclx" and box.left > 10):
-                full_range = box.at(10, "B")[0] >> 7 if kind == b"nclx" else 0
+            colour_type, *points = box.at(0, "4sHHH") if box.left >= 10 else (b"", 0, 0, 0)
+            if colour_type == b"nclc" or (colour_type == b"nclx" and box.left > 10):
+                full_range = box.at(10, "B")[0] >> 7 if colour_type == b"nclx" else 0
                 return Colour(points[0], points[1], points[2], full_range)
         return None
 
@@ -272,6 +272,6 @@ def _brands(box: Contents) -> list[str]:
     return list(dict.fromkeys(words[:1] + words[2:]))
 
 
-def _is_cut_off(file: BinaryIO, place: Place, size: int) -> bool:
+def _is_cut_off(file: BinaryIO, box: FileBox, size: int) -> bool:
     """Whether the file ends in this moof: the writer was stopped there, and the fragments before are whole."""
-    return place.end == size and int.from_bytes(read_at(file, place.start, 4), "big") > size - place.start
+    return box.end == size and int.from_bytes(read_at(file, box.start, 4), "big") > size - box.start

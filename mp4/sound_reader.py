@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from ..sound.stream import SoundFormat, SoundPacket, SoundStream
 from ..standard.bits import BitstreamError
-from .parsing import Contents, contents, length, places, printable, read_at
+from .parsing import Contents, contents, file_boxes, length, printable, read_at
 from .sample_reader import Defaults, FoundSample, FragmentReader, TableReader
 from .sound_entry import SOUND, OtherSound, read_entry
 
@@ -20,11 +20,11 @@ _NO_END = 1 << 62
 
 
 def open_sound(file: BinaryIO) -> SoundStream:
-    """The sound of a file that can be read at any place; BitstreamError, at once or with a packet.
+    """The sound of a file that can be read at any box; BitstreamError, at once or with a packet.
 
     OtherSound if it cannot be copied. The edit list says what is heard: perhaps nothing first, then one part of the track.
     """
-    movie = next((contents(file, place) for place in places(file, length(file)) if place.kind == "moov"), None)
+    movie = next((contents(file, box) for box in file_boxes(file, length(file)) if box.box_type == "moov"), None)
     if movie is None:
         raise BitstreamError("this MP4 has no moov: its writer was stopped, or the end is missing")
     track = _sound_track(movie)
@@ -108,11 +108,11 @@ def _samples(file: BinaryIO, movie: Contents, track: Contents, table: Contents) 
         if box_track == track_id:
             defaults = Defaults(*values)
     reader, size = FragmentReader(track_id, defaults), length(file)
-    for place in places(file, size):
-        if place.kind == "moof":
-            if place.end == size and int.from_bytes(read_at(file, place.start, 4), "big") > size - place.start:
+    for outer in file_boxes(file, size):
+        if outer.box_type == "moof":
+            if outer.end == size and int.from_bytes(read_at(file, outer.start, 4), "big") > size - outer.start:
                 return  # cut off: the fragments before are whole
-            yield from reader.samples(contents(file, place), place.start)
+            yield from reader.samples(contents(file, outer), outer.start)
 
 
 def _shortened(

@@ -44,7 +44,7 @@ class FileTags(NamedTuple):
         others = {name: text for name, text in self.metadata.items() if name.lower() not in _OF_ITUNES}
         of_user = [_chapters(self.chapters)] if self.chapters else []
         if of_itunes:
-            values = b"".join(box(kind, _value(text)) for kind, text in of_itunes.items())
+            values = b"".join(box(box_type, _value(text)) for box_type, text in of_itunes.items())
             of_user.append(full_box(b"meta", 0, 0, _handler(b"mdir", b"appl"), box(b"ilst", values)))
         return (box(b"udta", *of_user) if of_user else b"") + (_with_keys(others) if others else b"")
 
@@ -57,16 +57,16 @@ def _value(text: str) -> bytes:
     return box(b"data", struct.pack(">II", _TEXT, 0), data)
 
 
-def _handler(kind: bytes, maker: bytes = bytes(4)) -> bytes:
+def _handler(handler_type: bytes, maker: bytes = bytes(4)) -> bytes:
     """8.4.3: hdlr of meta, which says how it is to be read."""
-    return full_box(b"hdlr", 0, 0, struct.pack(">I4s4s8x", 0, kind, maker), b"\0")
+    return full_box(b"hdlr", 0, 0, struct.pack(">I4s4s8x", 0, handler_type, maker), b"\0")
 
 
 def _with_keys(metadata: Mapping[str, str]) -> bytes:
     """meta with handler mdta: the names of the values, then the values by the places of their names, from 1 on."""
     names = [name.encode() for name in metadata]
     keys = b"".join(struct.pack(">I4s", 8 + len(name), b"mdta") + name for name in names)
-    values = b"".join(box(struct.pack(">I", place), _value(text)) for place, text in enumerate(metadata.values(), 1))
+    values = b"".join(box(struct.pack(">I", index), _value(text)) for index, text in enumerate(metadata.values(), 1))
     head = full_box(b"keys", 0, 0, struct.pack(">I", len(names)), keys)
     return full_box(b"meta", 0, 0, _handler(b"mdta"), head, box(b"ilst", values))
 

@@ -41,7 +41,7 @@ def timeline(setting: Setting, clip: Clip, scenario: str) -> list[tuple[str, str
         work.run(scenario)
         clock.resolve(clock.take())
     work.close()
-    spans = [(track, name, begin, begin + seconds) for kind, track, name, begin, seconds, _ in trace.spans if kind == GPU]
+    spans = [(track, name, begin, begin + seconds) for where, track, name, begin, seconds, _ in trace.spans if where == GPU]
     first = min((span[2] for span in spans), default=0.0)
     return [(track, name, a - first, b - first) for track, name, a, b in spans]
 

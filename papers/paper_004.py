@@ -227,8 +227,8 @@ def modules(clip: Clip, reach: int, references: int, gpu: bool) -> dict[str, flo
     if trace:
         entropy = found.get("entropy", [])
         found = {"entropy": entropy} if entropy else {}
-        for kind, _, name, _, seconds, number in trace.spans:
-            if kind == GPU and number >= references:
+        for process, _, name, _, seconds, number in trace.spans:
+            if process == GPU and number >= references:
                 found.setdefault(name, []).append(seconds)
     return {name: 1000 * statistics.median(values) for name, values in found.items()}
 

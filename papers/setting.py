@@ -78,8 +78,8 @@ def made_clip(width: int, height: int, frames: int) -> Clip:
     for n, a in ((16, 50), (4, 30), (1, 6)):
         cells = rng.uniform(-a, a, (height // n + 40, width // n + 40))
         scene += np.kron(cells, np.ones((n, n)))[: height + 32, : width + 32]
-    places = [(4 + 3 * n % 29, 4 + 5 * n % 27) for n in range(frames)]
-    lumas = [scene[y : y + height, x : x + width] + rng.normal(0, 2, (height, width)) for y, x in places]
+    origins = [(4 + 3 * n % 29, 4 + 5 * n % 27) for n in range(frames)]
+    lumas = [scene[y : y + height, x : x + width] + rng.normal(0, 2, (height, width)) for y, x in origins]
     return Clip(f"made_{width}x{height}", [np.clip(luma, 0, 255).astype(np.uint8) for luma in lumas])
 
 

@@ -52,7 +52,7 @@ class Mp4Units:
             units = [(position + a, data[a:b].rstrip(b"\0")) for a, b in units_in(data, self._entry(n).length_size)]
         except ValueError as error:
             raise BitstreamError(f"sample {n}: {error}") from None
-        return [(place, unit) for place, unit in units if unit]
+        return [(at, unit) for at, unit in units if unit]
 
     def start(self, n: int) -> int:
         """See AccessUnits."""

@@ -21,21 +21,21 @@ class _Last:
 
     def __init__(self) -> None:
         self.ready: deque[Any] = deque()
-        self.place: tuple[Pool, Picture] | None = None
+        self.found: tuple[Pool, Picture] | None = None
 
     def unit(self, unit: NalUnit) -> None:
         """See decoder.Observer."""
 
     def decoded(self, work: PictureDecoding, pool: Pool) -> None:
         """See decoder.Observer."""
-        self.place = pool, work.picture
+        self.found = pool, work.picture
 
     def shown(self, picture: Picture) -> None:
         """See decoder.Observer."""
 
 
 class Pictures:
-    """Pictures of access units. rank: int64[n], place in the order of times, of each access unit; -1: never shown.
+    """Pictures of access units. rank: int64[n], found in the order of times, of each access unit; -1: never shown.
 
     A decoder goes on where it is if the wanted picture comes before the next IDR picture, else it begins at the IDR picture
     before. Pictures that are no references are left out unless they are wanted or within `nearby` of it in order of times.
@@ -95,13 +95,13 @@ class Pictures:
             return None
         if self._entry != (entry := self._units.entry(n)):
             units, self._entry = self._units.sets_before(n) + units, entry
-        self._last.place = None
+        self._last.found = None
         for _ in self._decoder.decode_access_unit(units):
             pass
         self.decoded += 1
-        if self._last.place is None or not wanted:
+        if self._last.found is None or not wanted:
             return None
-        pool, picture = self._last.place
+        pool, picture = self._last.found
         return pool.frame(picture)
 
     def _forget(self, rank: int) -> None:
@@ -119,7 +119,7 @@ class Pictures:
         """Free all memory."""
         self._kept.clear()
         self._ahead.clear()
-        self._decoder, self._last.place = None, None
+        self._decoder, self._last.found = None, None
 
 
 def _is_disposable(units: Units) -> bool:

@@ -189,20 +189,20 @@ class VideoReader:
     # Decoding ----------------------------------------------------------------------------------------------------------
 
     def _checked(self, index: Any) -> int:
-        place = operator.index(index)
-        if not -len(self) <= place < len(self):
-            raise IndexError(f"frame {place} of a video of {len(self)} frames")
-        return place % len(self)
+        position = operator.index(index)
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"frame {position} of a video of {len(self)} frames")
+        return position % len(self)
 
     def _batch(self, indices: "range | list[int]") -> FrameBatch:
         """Frames by valid indices: decoded in order, whatever the order of the indices is."""
         shown, facts = self._index.shown, self.metadata
         with self._alone() as pictures:
             data = self._converter.empty(len(indices), facts.height, facts.width)
-            done: dict[int, int] = {}  # place in the batch, by index
-            for place, index in sorted(enumerate(indices), key=lambda pair: pair[1]):
+            done: dict[int, int] = {}  # position in the batch, by index
+            for position, index in sorted(enumerate(indices), key=lambda pair: pair[1]):
                 if index in done:
-                    self._converter.copy(data, done[index], place)
+                    self._converter.copy(data, done[index], position)
                     continue
                 try:
                     frame = pictures.picture(int(shown.samples[index]))
@@ -213,10 +213,10 @@ class VideoReader:
                     raise BitstreamError(
                         f"frame {index} has {frame.width}x{frame.height} samples, the first one {facts.width}x{facts.height}"
                     )
-                self._converter.convert(frame, data, place)
-                done[index] = place
-        places = np.array(indices, np.int64)
-        return FrameBatch(self._on_device(data), self.timestamps[places], self.durations[places])
+                self._converter.convert(frame, data, position)
+                done[index] = position
+        positions = np.array(indices, np.int64)
+        return FrameBatch(self._on_device(data), self.timestamps[positions], self.durations[positions])
 
     @contextmanager
     def _alone(self) -> Iterator[Pictures]:

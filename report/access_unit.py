@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ..analysis.frame import AnalysedFrame
-from ..decoder.info import NAL_NAMES
+from ..decoder.info import nal_name
 from ..standard.bits import NAL_FILLER, NAL_PPS, NAL_SEI, NAL_SPS, BitstreamError, split_byte_stream
 from ..standard.syntax import Pps, Sps, parse_pps, parse_sps, sei_messages
 from ..standard.syntax_sei import (
@@ -48,34 +48,34 @@ class AccessUnits:
 
     def add(self, frame: AnalysedFrame) -> AccessUnit:
         """The access unit of a frame."""
-        names = [(NAL_NAMES.get(kind, f"type {kind}"), size) for kind, size in frame.units]
+        names = [(nal_name(nal_unit_type), size) for nal_unit_type, size in frame.units]
         unit = AccessUnit(b"", frame.bits // 8, frame.sps, names)
         parts, has_sps = [], False
         for nal_unit in split_byte_stream(frame.data):
-            data, kind = nal_unit.data, nal_unit.nal_unit_type
-            has_sps |= kind == NAL_SPS
-            if kind != NAL_FILLER:
+            data, nal_unit_type = nal_unit.data, nal_unit.nal_unit_type
+            has_sps |= nal_unit_type == NAL_SPS
+            if nal_unit_type != NAL_FILLER:
                 parts.append(data)
             with suppress(BitstreamError):
-                self._read(kind, nal_unit.rbsp(), data, unit)
+                self._read(nal_unit_type, nal_unit.rbsp(), data, unit)
         if frame.is_idr and not has_sps:
             parts[:0] = [data for _, data in sorted(self._sets.items())]
         unit.data = b"".join(_START_CODE + part for part in parts)
         return unit
 
-    def _read(self, kind: int, rbsp: bytes, data: bytes, unit: AccessUnit) -> None:
+    def _read(self, nal_unit_type: int, rbsp: bytes, data: bytes, unit: AccessUnit) -> None:
         """Keep what a parameter set or an SEI NAL unit says."""
-        if kind == NAL_SPS:
+        if nal_unit_type == NAL_SPS:
             sps = parse_sps(rbsp)
             self.sps[sps.seq_parameter_set_id] = sps
-            self._sets[kind, sps.seq_parameter_set_id] = data
-        elif kind == NAL_PPS:
+            self._sets[nal_unit_type, sps.seq_parameter_set_id] = data
+        elif nal_unit_type == NAL_PPS:
             pps = parse_pps(rbsp)
             if pps.seq_parameter_set_id in self.sps:
                 pps = parse_pps(rbsp, self.sps[pps.seq_parameter_set_id])
             self.pps[pps.pic_parameter_set_id] = pps
-            self._sets[kind, pps.pic_parameter_set_id] = data
-        elif kind == NAL_SEI:
+            self._sets[nal_unit_type, pps.pic_parameter_set_id] = data
+        elif nal_unit_type == NAL_SEI:
             for payload_type, payload in sei_messages(rbsp):
                 self.sei.add(payload_type, payload)
                 if payload_type == SEI_BUFFERING_PERIOD:  # D.1.1, D.1.2: when the picture leaves the buffer

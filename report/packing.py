@@ -68,13 +68,13 @@ def motion(mv: np.ndarray, ref_idx: np.ndarray) -> dict[str, np.ndarray]:
     ends = np.cumsum(counts)
     vectors = np.empty(int(ends[-1]) if n else 0, np.int32)
     area = np.empty(len(vectors), np.uint8)
-    starts, kinds = ends - counts, detail.ravel()
+    starts, details = ends - counts, detail.ravel()
     blocks, is_used = both.reshape(-1, 16), used.reshape(-1, 4)
-    for kind, places in ((ONE, np.array([0])), (FOUR, _QUADRANT_FIRST), (SIXTEEN, np.arange(16))):
-        rows = np.flatnonzero(kinds == kind)
-        targets = starts[rows, None] + np.arange(len(places))
-        vectors[targets] = blocks[rows[:, None], places]
-        area[targets] = is_used[rows[:, None], places // 8 * 2 + places % 4 // 2] * (16 // len(places))
+    for detail_of_row, blocks_at in ((ONE, np.array([0])), (FOUR, _QUADRANT_FIRST), (SIXTEEN, np.arange(16))):
+        rows = np.flatnonzero(details == detail_of_row)
+        targets = starts[rows, None] + np.arange(len(blocks_at))
+        vectors[targets] = blocks[rows[:, None], blocks_at]
+        area[targets] = is_used[rows[:, None], blocks_at // 8 * 2 + blocks_at % 4 // 2] * (16 // len(blocks_at))
     has_vectors = detail.any(-1)
     return {
         "detail": detail[:, 0] | detail[:, 1] << 2,

@@ -42,11 +42,11 @@ class PageFile:
     """
 
     def __init__(self, name: str, title: str, in_page: int = IN_PAGE) -> None:
-        self._place = Replacement(name)
+        self._replacement = Replacement(name)
         try:
-            self._file = WholeFile(self._place.part, said="" if name == "-" else name)
+            self._file = WholeFile(self._replacement.temporary, said="" if name == "-" else name)
         except BaseException:
-            self._place.discard()
+            self._replacement.discard()
             raise
         self._left = in_page
         self._folder = None if name == "-" else Path(f"{os.path.splitext(name)[0]}_files")
@@ -87,7 +87,7 @@ class PageFile:
             f"<script>{self._script}</script>\n</body>\n</html>\n".encode(),
         )
         self._file.close()
-        self._place.finish()
+        self._replacement.finish()
         self._written = []
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ class PageFile:
         try:
             self._file.close()
         finally:
-            self._place.discard()
+            self._replacement.discard()
             for path in self._written:
                 path.unlink(missing_ok=True)
             self._written = []

@@ -45,9 +45,10 @@ def parameter_sets(sps: dict[int, Sps], pps: dict[int, Pps]) -> list[dict[str, A
 
 def slice_row(header: SliceHeader, qp: int) -> list[int]:
     """What the page says of a slice: SLICE_COLUMNS."""
+    slice_type = header.type_mod_5
     return [
-        header.first_mb_in_slice, header.kind, qp, header.num_ref_idx_l0_active_minus1 + 1 if header.kind in (0, 1, 3) else 0,
-        header.num_ref_idx_l1_active_minus1 + 1 if header.kind == 1 else 0, header.direct_spatial_mv_pred_flag,
+        header.first_mb_in_slice, slice_type, qp, header.num_ref_idx_l0_active_minus1 + 1 if slice_type in (0, 1, 3) else 0,
+        header.num_ref_idx_l1_active_minus1 + 1 if slice_type == 1 else 0, header.direct_spatial_mv_pred_flag,
         header.cabac_init_idc, header.disable_deblocking_filter_idc, 2 * header.slice_alpha_c0_offset_div2,
         2 * header.slice_beta_offset_div2,
     ]  # fmt: skip

@@ -39,11 +39,11 @@ class SeiMessages:
     def as_list(self) -> list[dict[str, Any]]:
         """A row for each type: its name, the number of messages, and their distinct contents."""
         rows = []
-        for kind, count in sorted(self._by_type.items()):
-            texts = [text for message_kind, text in self._count if message_kind == kind]
-            more = count - sum(n for (message_kind, _), n in self._count.items() if message_kind == kind)
+        for payload_type, count in sorted(self._by_type.items()):
+            texts = [text for message_type, text in self._count if message_type == payload_type]
+            more = count - sum(n for (message_type, _), n in self._count.items() if message_type == payload_type)
             text = "\n".join(texts) + (f"\n... and {more} messages with other contents" if more else "")
-            rows.append({"name": NAMES.get(kind, f"payload type {kind}"), "count": count, "text": text})
+            rows.append({"name": NAMES.get(payload_type, f"payload type {payload_type}"), "count": count, "text": text})
         return rows
 
 

@@ -49,8 +49,8 @@ class Totals:
 
     def _add_vectors(self, vectors: np.ndarray, area: np.ndarray) -> None:
         whole = np.clip((vectors + 2) >> 2, -REACH, REACH) + REACH
-        places = np.bincount(whole[:, 1] * BINS + whole[:, 0], area, BINS * BINS)
-        self.vectors += places.astype(np.int64).reshape(BINS, BINS)
+        counts = np.bincount(whole[:, 1] * BINS + whole[:, 0], area, BINS * BINS)
+        self.vectors += counts.astype(np.int64).reshape(BINS, BINS)
         lengths = np.minimum(np.sqrt((vectors * vectors).sum(axis=1)) / 4 + 0.5, REACH).astype(np.int64)
         self.lengths += np.bincount(lengths, area, REACH + 1).astype(np.int64)
 

@@ -55,7 +55,7 @@ class Scene:
         self.things = [self._thing() for _ in range(5)]
 
     def _thing(self) -> dict[str, np.ndarray | float]:
-        """A textured ellipse with a place, a velocity (samples a frame) and a colour."""
+        """A textured ellipse with a position, a velocity (samples a frame) and a colour."""
         size = max(4, int(min(self.width, self.height) * self.rng.uniform(0.12, 0.4)))
         y, x = np.mgrid[-1 : 1 : size * 1j, -1 : 1 : size * 1j]
         return {

@@ -28,8 +28,8 @@ def sound() -> Iterator[np.ndarray]:
     for begin in range(0, RATE * SECONDS, 4800):
         time = np.arange(begin, begin + 4800) / RATE
         tone = 0.4 * np.sin(2 * np.pi * (220 + 110 * time) * time)
-        place = time / SECONDS
-        yield np.stack((tone * (1 - place), tone * place), 1).astype(np.float32)
+        pan = time / SECONDS
+        yield np.stack((tone * (1 - pan), tone * pan), 1).astype(np.float32)
 
 
 def main() -> int:

@@ -350,7 +350,7 @@ CONSTANTS = {
     "input_red": "input of a GPU in display size, of any layout and type: the first sample of red",
     "input_green": "see input_red",
     "input_blue": "see input_red",
-    "rgb_kind": "type of the samples of input_red, input_green and input_blue",
+    "rgb_dtype": "type of the samples of input_red, input_green and input_blue",
     "rgb_step": "bytes from column to column of these",
     "rgb_pitch": "bytes from row to row of these",
     "rgb_low": "bits of the float32 value of black",

@@ -84,7 +84,7 @@ BUNDLES = {bundle.name: bundle for bundle in (
     Bundle("quantiser", Quantiser, "qp chroma_qp_offset scaling has_scaling_lists"),
     Bundle("deblocking", Deblocking, "alpha_offset beta_offset disable_idc"),
     Bundle("input_planes", InputPlanes, "input_y input_u input_v pitch chroma_pitch chroma_step"),
-    Bundle("input_rgb", InputRgb, "input_red input_green input_blue rgb_kind rgb_step rgb_pitch rgb_low rgb_scale outside"),
+    Bundle("input_rgb", InputRgb, "input_red input_green input_blue rgb_dtype rgb_step rgb_pitch rgb_low rgb_scale outside"),
 )}  # fmt: skip
 
 

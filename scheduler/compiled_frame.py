@@ -1,8 +1,9 @@
 """The stages of a frame on a CPU as calls in compiled code (jit/address_calls.py), without the interpreter between them.
 
-Frames of a kind have the same stages in the same order with the same numbers; only their arrays lie at other places. So the
-calls of a kind are made once. Arguments come in groups by what their arrays depend on: the frame, the slot of the decoded
-picture buffer, the workspace; the words of each group are made once, and those of a frame are gathered from its groups.
+Frames with the same key have the same stages in the same order with the same numbers; only their arrays lie at other
+addresses. So the calls of a key are made once. Arguments come in groups by what their arrays depend on: the frame, the slot
+of the decoded picture buffer, the workspace; the words of each group are made once, and those of a frame are gathered
+from its groups.
 """
 
 import threading
@@ -58,7 +59,7 @@ def merged(makers: Iterable[MakeGroup]) -> State:
 
 
 class CompiledFrame:
-    """The calls of a kind of frame: in steps, whose parts may run concurrently."""
+    """The calls of frames with one key: in steps, whose parts may run concurrently."""
 
     def __init__(self, make_steps: MakeSteps, groups: Sequence[ArgumentGroup]) -> None:
         """make_steps: the steps of a frame by the states of its `groups`. ValueError if it cannot be called so."""
@@ -67,18 +68,18 @@ class CompiledFrame:
                  for group in groups]  # fmt: skip
         self._arrays = [value for state in views for value in state.values() if isinstance(value, np.ndarray)]
         self._owners = {id(array.base) for array in self._arrays}
-        self._places: dict[int, Sequence[int]] = {}  # of arrays and tuples by their identity
+        self._word_indices: dict[int, Sequence[int]] = {}  # of arrays and tuples by their identity
         self._numbers: dict[int, Sequence[int]] = {}
         # arguments around the span, and addresses of the calls, by stage and identity of the state
         self._given: dict[tuple[str, int], tuple[list[object], list[object], list[int]]] = {}
         at = 0
         for array in self._arrays:
-            self._places[id(array)] = range(at, at + 5 + 2 * array.ndim)
+            self._word_indices[id(array)] = range(at, at + 5 + 2 * array.ndim)
             at += 5 + 2 * array.ndim
         self._first_constant, self._constants = at, [0]
         self._names: list[str] = []
         self._index: list[int] = []
-        self._kept_values: list[object] = []  # what `_places` knows by identity
+        self._kept_values: list[object] = []  # what `_word_indices` knows by identity
         rows: list[tuple[int, int]] = []
         steps = [[self._add(part, rows) for part in parts] for parts in make_steps(views)]
         self._part_ends = np.array([0, *(end for parts in steps for _, end in parts)], np.int64)
@@ -88,7 +89,7 @@ class CompiledFrame:
         self._stage_of = np.array([self._stages.index(name) for name in self._names], np.int64)
         self._gather = np.array(self._index + [self._first_constant] * MOST_WORDS, np.intp)
         self._constant = np.array(self._constants, np.int64)
-        del self._arrays, self._owners, self._places, self._numbers, self._given, self._index, self._constants
+        del self._arrays, self._owners, self._word_indices, self._numbers, self._given, self._index, self._constants
 
     def _add(self, part: Sequence[Call], rows: list[tuple[int, int]]) -> tuple[int, int]:
         """Add the calls of a part to `rows`, of which it has [first, end)."""
@@ -99,7 +100,7 @@ class CompiledFrame:
                 rows.append((address, begin))
                 self._names.append(stage.name)
                 for value in arguments:
-                    self._index += self._places_of(value)
+                    self._index += self._indices_of(value)
                 if len(self._index) - begin > MOST_WORDS:
                     raise ValueError(f"stage {stage.name} has too many arguments")
         return first, len(rows)
@@ -117,23 +118,23 @@ class CompiledFrame:
                 raise ValueError(f"stage {stage.name} has no address")
         return zip(addresses, [arguments for _, arguments in calls], strict=True)
 
-    def _places_of(self, value: object) -> Sequence[int]:
+    def _indices_of(self, value: object) -> Sequence[int]:
         if type(value) is int:
-            places = self._numbers.get(value)
-            if places is None:
-                places = self._numbers[value] = self._constant_place(value)
-            return places
-        places = self._places.get(id(value))
-        if places is None:
+            words_at = self._numbers.get(value)
+            if words_at is None:
+                words_at = self._numbers[value] = self._constant_indices(value)
+            return words_at
+        words_at = self._word_indices.get(id(value))
+        if words_at is None:
             if isinstance(value, tuple):
-                places = [place for member in value for place in self._places_of(member)]
+                words_at = [index for member in value for index in self._indices_of(member)]
             else:
-                places = self._constant_place(value)
+                words_at = self._constant_indices(value)
             self._kept_values.append(value)
-            self._places[id(value)] = places
-        return places
+            self._word_indices[id(value)] = words_at
+        return words_at
 
-    def _constant_place(self, value: object) -> Sequence[int]:
+    def _constant_indices(self, value: object) -> Sequence[int]:
         if isinstance(value, np.ndarray):
             assert value.base is None or id(value.base) not in self._owners, "a part of an array of the frame"
         words, at = words_of(value), self._first_constant + len(self._constants)

@@ -93,7 +93,7 @@ class CudaExecutor(GpuMemory):
             self._number = 0  # of the current frame
             self._download_events: dict[Hashable, Event] = {}  # download events that the host waits for, by slot
             self._host_buffers: dict[tuple[Hashable, int], HostBuffers] = {}  # by slot, and index of the frame's events
-            self._recordings: dict[Hashable, Recording] = {}  # by kind
+            self._recordings: dict[Hashable, Recording] = {}  # by key
             for event in (*self._ended.values(), *self._uploaded, *self._coded, *self._downloaded):
                 gpu.record(event, self.streams[MAIN])  # the first frames wait for events that no frame has recorded
 
@@ -222,22 +222,22 @@ class CudaExecutor(GpuMemory):
         """Whether frames are recorded: unless they are timed."""
         return self._clock is None
 
-    def replay(self, recording_key: Hashable, place: "FramePlace", addresses: Sequence[int]) -> bool:
-        """Replay the recording of this kind; False if there is none.
+    def replay(self, recording_key: Hashable, in_flight: "FrameInFlight", addresses: Sequence[int]) -> bool:
+        """Replay the recording of this key; False if there is none.
 
-        recording_key: equal for frames with the same calls; addresses: those of the arrays that stand-ins are for
+        recording_key: equal for frames with the same calls; addresses: those of the arrays that placeholders are for
         (recording.py).
         """
         recording = self._recordings.get(recording_key)
         if recording is None:
             return False
-        recording.rebind(self._buffers_of(place), addresses)
+        recording.rebind(self._buffers_of(in_flight), addresses)
         self.gpu.replay(recording)
         return True
 
-    def _buffers_of(self, place: "FramePlace") -> HostBuffers:
+    def _buffers_of(self, in_flight: "FrameInFlight") -> HostBuffers:
         """The host buffers of a frame with its events."""
-        number, slot, upload, buffers = place
+        number, slot, upload, buffers = in_flight
         k = number % self.frames_on_device
         host_buffers = self._host_buffers.get((slot, k))
         if host_buffers is None:
@@ -249,9 +249,9 @@ class CudaExecutor(GpuMemory):
         return host_buffers.exchanged(EVENTS, upload)
 
     @contextmanager
-    def record(self, recording_key: Hashable, place: "FramePlace", addresses: tuple[int, ...]) -> Iterator[None]:
+    def record(self, recording_key: Hashable, in_flight: "FrameInFlight", addresses: tuple[int, ...]) -> Iterator[None]:
         """Around everything from `upload_frame` to `download_results`: record it for `replay`, and do it at the end."""
-        with self.gpu.record_calls(self._buffers_of(place), addresses) as recording:
+        with self.gpu.record_calls(self._buffers_of(in_flight), addresses) as recording:
             yield
         self._recordings[recording_key] = recording
 
@@ -311,7 +311,7 @@ def _tracks(stage: Stage, mains: list[str]) -> list[str]:
     return mains if stage.stream == MAIN else [SIDE, *mains[1:]] if stage.stream == SIDE else [stage.stream]
 
 
-class FramePlace(NamedTuple):
+class FrameInFlight(NamedTuple):
     """Which of the arrays and events of an executor and of its host frames a frame has."""
 
     number: int  # of the frame

@@ -32,7 +32,7 @@ SMALL = 4000  # macroblocks of a frame whose stages, in one thread, are one call
 _SHARES = 8  # threads from which the team shares B frames of SMALL macroblocks that are references: few are in flight then
 EVEN_BAND = 1000  # macroblocks a thread that justify a second band for it in EVEN stages
 Step = tuple[Sequence[str], State]  # stages, and state for these stages only
-Spans = Mapping[str, Sequence[tuple[int, ...]]]  # parts of the frame by kind of split
+Spans = Mapping[str, Sequence[tuple[int, ...]]]  # parts of the frame by class of split
 Span = tuple[str, tuple[int, ...]]  # a stage, and the part of the frame that a call does
 
 
@@ -98,7 +98,7 @@ class Executor:
         return executor
 
     def _parts_of(self, row0: int, row1: int) -> Spans:
-        """Parts of stages by kind of split, for macroblock rows [row0, row1); slices: those of the frame."""
+        """Parts of stages by class of split, for macroblock rows [row0, row1); slices: those of the frame."""
         n_rows, threads = row1 - row0, self.threads
         n_mb = n_rows * self._mb_width
         rows = shares(n_rows, threads, -(-LEAST_BAND // self._mb_width)) if threads > 1 else [(0, n_rows)]
@@ -164,7 +164,7 @@ class Executor:
             seconds[name] = seconds.get(name, 0.0) + spent
 
     def run_compiled(self, compiled: CompiledFrame, parts: Sequence[Arguments], seconds: dict[str, float]) -> None:
-        """`run` for the calls of a kind of frame, with the arguments of a frame."""
+        """`run` for the calls of frames with one key, with the arguments of a frame."""
         share = self._worker_pool.run_steps if self.has_threads else None
         compiled.run(parts, seconds, self._at_once, self._trace, share)
 

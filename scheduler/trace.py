@@ -31,15 +31,15 @@ class Trace:
         """One span on a track (a stream, a thread) of the GPU or the host."""
         self.spans.append((process, self._prefix + track, name, begin, seconds, frame))
 
-    def part(self, prefix: str) -> "Trace":
+    def with_prefix(self, prefix: str) -> "Trace":
         """A view of this timeline whose tracks get a prefix, for one of several lanes."""
         return Trace(self.gpu, self, prefix)
 
     def seconds(self, process: int = GPU) -> dict[str, list[float]]:
         """Durations by name."""
         by_name = defaultdict(list)
-        for kind, _, name, _, seconds, _ in list(self.spans):
-            if kind == process:
+        for of_process, _, name, _, seconds, _ in list(self.spans):
+            if of_process == process:
                 by_name[name].append(seconds)
         return dict(by_name)
 

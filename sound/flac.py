@@ -108,26 +108,26 @@ def _frames(reader: Reader) -> Iterator[SoundPacket]:
 def _end_of_frame(reader: Reader, buffer: bytearray, begin: int, header: FrameHeader) -> int:
     """Where the frame at byte `begin` of the buffer ends, which grows as long as it does not; 0: nowhere."""
     following = header.number + (header.block if buffer[begin + 1] & 1 else 1)
-    mark, place, tries = bytes(buffer[begin : begin + 2]), begin + _SHORTEST_FRAME, 0
+    mark, at, tries = bytes(buffer[begin : begin + 2]), begin + _SHORTEST_FRAME, 0
     while True:
-        place = buffer.find(mark, place)
-        if place < 0 or place + _LONGEST_HEADER > len(buffer):
+        at = buffer.find(mark, at)
+        if at < 0 or at + _LONGEST_HEADER > len(buffer):
             more = reader.some(max(PIECE, len(buffer))) if len(buffer) - begin < _LARGEST_FRAME else b""
             if more:
-                place = len(buffer) - 1 if place < 0 else place  # half of the mark may end the buffer
-                place = max(place, begin + _SHORTEST_FRAME)
+                at = len(buffer) - 1 if at < 0 else at  # half of the mark may end the buffer
+                at = max(at, begin + _SHORTEST_FRAME)
                 buffer += more
                 continue
-        if place < 0:
+        if at < 0:
             return _last_end(buffer, begin)
-        other = frame_header(buffer[place : place + _LONGEST_HEADER])
+        other = frame_header(buffer[at : at + _LONGEST_HEADER])
         if other is not None and other.number == following:
-            if not CRC_16(bytes(buffer[begin:place])):
-                return place
+            if not CRC_16(bytes(buffer[begin:at])):
+                return at
             tries += 1  # so many are no accident, and each takes its time
             if tries > _MOST_TRIES:
                 return 0
-        place += 1
+        at += 1
 
 
 def _last_end(buffer: bytearray, begin: int) -> int:

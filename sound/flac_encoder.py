@@ -153,20 +153,20 @@ def _residual(residual: np.ndarray, order: int, log: int, parameters: np.ndarray
     bits = np.zeros(int(ends[-1]), np.uint8)
     bits[ends - lows - 1] = 1  # behind the quotient
     least = int(lows.min())
-    for place in range(least):
-        bits[ends - 1 - place] = values >> place & 1
-    for place in range(least, int(lows.max())):
-        some = lows > place
-        bits[ends[some] - 1 - place] = values[some] >> place & 1
+    for bit in range(least):
+        bits[ends - 1 - bit] = values >> bit & 1
+    for bit in range(least, int(lows.max())):
+        some = lows > bit
+        bits[ends[some] - 1 - bit] = values[some] >> bit & 1
     starts = ends[firsts] - sizes[firsts]
-    for place in range(width):
-        bits[starts + place] = parameters >> width - 1 - place & 1
+    for bit in range(width):
+        bits[starts + bit] = parameters >> width - 1 - bit & 1
     return np.concatenate((_number(width - 4, 2), _number(log, 4), bits))
 
 
 def _number(value: int, width: int) -> np.ndarray:
     """A number in two's complement as bits."""
-    return np.array([value >> place & 1 for place in reversed(range(width))], np.uint8)
+    return np.array([value >> bit & 1 for bit in reversed(range(width))], np.uint8)
 
 
 def _numbers(values: np.ndarray, width: int) -> np.ndarray:

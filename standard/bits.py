@@ -71,7 +71,7 @@ class SyntaxElements:
         """7.3.2.11: rbsp_trailing_bits()."""
         raise NotImplementedError
 
-    def _element(self, kind: str, n: int, name: str, obj: Any, low: int, high: int, index: int | None) -> int:
+    def _element(self, descriptor: str, n: int, name: str, obj: Any, low: int, high: int, index: int | None) -> int:
         raise NotImplementedError
 
 
@@ -145,13 +145,13 @@ class BitWriter(SyntaxElements):
     def more_data(self, wanted: bool) -> bool:
         return wanted
 
-    def _element(self, kind: str, n: int, name: str, obj: Any, low: int, high: int, index: int | None) -> int:
+    def _element(self, descriptor: str, n: int, name: str, obj: Any, low: int, high: int, index: int | None) -> int:
         value = int(getattr(obj, name) if index is None else getattr(obj, name)[index])
         if not low <= value <= high:
             raise ValueError(f"{_full_name(name, index)} = {value} is outside {low}..{high}")
-        if kind == "u":
+        if descriptor == "u":
             self.put_u(n, value)
-        elif kind == "ue":
+        elif descriptor == "ue":
             self.put_ue(value)
         else:
             self.put_se(value)
@@ -225,10 +225,10 @@ class BitReader(SyntaxElements):
     def more_data(self, wanted: bool) -> bool:
         return self.more_rbsp_data()
 
-    def _element(self, kind: str, n: int, name: str, obj: Any, low: int, high: int, index: int | None) -> int:
+    def _element(self, descriptor: str, n: int, name: str, obj: Any, low: int, high: int, index: int | None) -> int:
         start = self.position
         try:
-            value = self.get_u(n) if kind == "u" else self.get_ue() if kind == "ue" else self.get_se()
+            value = self.get_u(n) if descriptor == "u" else self.get_ue() if descriptor == "ue" else self.get_se()
         except BitstreamError as error:
             raise BitstreamError(f"{_full_name(name, index)}: {error}", start) from None
         if not low <= value <= high:

@@ -1,7 +1,7 @@
 """Syntax structures of 7.3 in one place: parameter sets, slice header, SEI, access unit delimiter.
 
 Each is described once: a function of `rw`, which is a BitWriter or a BitReader, and a dataclass with the element names:
-`rw.ue("max_num_ref_frames", sps, 0, 16)` = element, kind, legal range. The files: syntax_sps, syntax_pps, syntax_slice.
+`rw.ue("max_num_ref_frames", sps, 0, 16)` = element, descriptor, legal range. The files: syntax_sps, syntax_pps, syntax_slice.
 """
 
 import re

@@ -90,7 +90,7 @@ class SliceHeader:
     slice_group_change_cycle: int = 0
 
     @property
-    def kind(self) -> int:
+    def type_mod_5(self) -> int:
         """P, B, I, SP or SI: slice_type without the promise about the picture's other slices."""
         return self.slice_type % 5
 
@@ -123,9 +123,9 @@ def _list_modifications(rw: SyntaxElements, entries: list[ListModification], act
 
 def _ref_pic_list_modification(rw: SyntaxElements, header: SliceHeader) -> None:
     """7.3.3.1: ref_pic_list_modification()."""
-    if header.kind in (P, SP, B) and rw.flag("ref_pic_list_modification_flag_l0", header):
+    if header.type_mod_5 in (P, SP, B) and rw.flag("ref_pic_list_modification_flag_l0", header):
         _list_modifications(rw, header.modifications_l0, header.num_ref_idx_l0_active_minus1 + 1)
-    if header.kind == B and rw.flag("ref_pic_list_modification_flag_l1", header):
+    if header.type_mod_5 == B and rw.flag("ref_pic_list_modification_flag_l1", header):
         _list_modifications(rw, header.modifications_l1, header.num_ref_idx_l1_active_minus1 + 1)
 
 
@@ -156,7 +156,7 @@ def _pred_weight_table(rw: SyntaxElements, header: SliceHeader, sps: Sps) -> Non
     if chroma:
         rw.ue("chroma_log2_weight_denom", header, 0, 7)
     _weights(rw, header, header.weights_l0, header.num_ref_idx_l0_active_minus1 + 1, chroma)
-    if header.kind == B:
+    if header.type_mod_5 == B:
         _weights(rw, header, header.weights_l1, header.num_ref_idx_l1_active_minus1 + 1, chroma)
 
 
@@ -174,19 +174,19 @@ def _dec_ref_pic_marking(rw: SyntaxElements, header: SliceHeader) -> None:
         if not rw.writing:
             operations.append(MarkingOperation())
         operation = operations[i] if i < len(operations) else MarkingOperation(0)
-        kind = rw.ue("memory_management_control_operation", operation, 0, 6)
-        if kind == 0:
+        control = rw.ue("memory_management_control_operation", operation, 0, 6)
+        if control == 0:
             del operations[i:]
             return
         if i == MOST_OPERATIONS:
             raise BitstreamError(f"more than {MOST_OPERATIONS} memory_management_control_operations")
-        if kind in (1, 3):
+        if control in (1, 3):
             rw.ue("difference_of_pic_nums_minus1", operation)
-        if kind == 2:
+        if control == 2:
             rw.ue("long_term_pic_num", operation)
-        if kind in (3, 6):
+        if control in (3, 6):
             rw.ue("long_term_frame_idx", operation, 0, 31)
-        if kind == 4:
+        if control == 4:
             rw.ue("max_long_term_frame_idx_plus1", operation, 0, 32)
         i += 1
 
@@ -211,21 +211,21 @@ def _picture_order(rw: SyntaxElements, header: SliceHeader, sps: Sps, pps: Pps) 
 
 def _references(rw: SyntaxElements, header: SliceHeader, sps: Sps, pps: Pps) -> None:
     """7.3.3: the elements from direct_spatial_mv_pred_flag to dec_ref_pic_marking()."""
-    kind = header.kind
-    if kind == B:
+    slice_type = header.type_mod_5
+    if slice_type == B:
         rw.flag("direct_spatial_mv_pred_flag", header)
-    if kind in (P, SP, B):
+    if slice_type in (P, SP, B):
         most = 31 if header.field_pic_flag else 15
         if rw.flag("num_ref_idx_active_override_flag", header):
             rw.ue("num_ref_idx_l0_active_minus1", header, 0, most)
-            if kind == B:
+            if slice_type == B:
                 rw.ue("num_ref_idx_l1_active_minus1", header, 0, most)
         else:
             rw.infer("num_ref_idx_l0_active_minus1", header, pps.num_ref_idx_l0_default_active_minus1)
-            if kind == B:
+            if slice_type == B:
                 rw.infer("num_ref_idx_l1_active_minus1", header, pps.num_ref_idx_l1_default_active_minus1)
     _ref_pic_list_modification(rw, header)
-    if (pps.weighted_pred_flag and kind in (P, SP)) or (pps.weighted_bipred_idc == 1 and kind == B):
+    if (pps.weighted_pred_flag and slice_type in (P, SP)) or (pps.weighted_bipred_idc == 1 and slice_type == B):
         _pred_weight_table(rw, header, sps)
     if header.nal_ref_idc:
         _dec_ref_pic_marking(rw, header)
@@ -239,13 +239,13 @@ def slice_header(rw: SyntaxElements, header: SliceHeader, sps: Sps, pps: Pps) ->
     if pps.redundant_pic_cnt_present_flag:
         rw.ue("redundant_pic_cnt", header, 0, 127)
     _references(rw, header, sps, pps)
-    kind = header.kind
-    if pps.entropy_coding_mode_flag and kind not in (I, SI):
+    slice_type = header.type_mod_5
+    if pps.entropy_coding_mode_flag and slice_type not in (I, SI):
         rw.ue("cabac_init_idc", header, 0, 2)
     qp = 26 + pps.pic_init_qp_minus26
     rw.se("slice_qp_delta", header, -6 * sps.bit_depth_luma_minus8 - qp, 51 - qp)
-    if kind in (SP, SI):
-        if kind == SP:
+    if slice_type in (SP, SI):
+        if slice_type == SP:
             rw.flag("sp_for_switch_flag", header)
         rw.se("slice_qs_delta", header, -26 - pps.pic_init_qs_minus26, 25 - pps.pic_init_qs_minus26)
     if pps.deblocking_filter_control_present_flag and rw.ue("disable_deblocking_filter_idc", header, 0, 2) != 1:
@@ -271,7 +271,7 @@ def _check(header: SliceHeader, sps: Sps, error: type[ValueError]) -> None:
     last = macroblocks // (2 if pairs else 1) - 1
     if header.first_mb_in_slice > last:
         raise error(f"first_mb_in_slice = {header.first_mb_in_slice} is outside 0..{last}")
-    if header.idr and header.kind not in (I, SI):
+    if header.idr and header.type_mod_5 not in (I, SI):
         raise error(f"slice_type = {header.slice_type} in an IDR picture, which has I slices only")
     if header.idr and header.frame_num:
         raise error(f"frame_num = {header.frame_num} in an IDR picture, where it is 0")

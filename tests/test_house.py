@@ -224,7 +224,7 @@ def test_no_kernel_is_parallel_or_inexact():
 
 # Files that are imported when a kernel is compiled; the decoder loads its kernels by Numba
 IMPORT_NUMBA = {
-    "jit/dispatchers.py", "jit/interfaces.py", "jit/parts.py", "cpu_simd/simd/vector_type.py",
+    "jit/dispatchers.py", "jit/interfaces.py", "jit/numba_cache.py", "jit/parts.py", "cpu_simd/simd/vector_type.py",
 }  # fmt: skip
 
 

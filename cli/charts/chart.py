@@ -28,12 +28,12 @@ def new_figure(width: float, height: float) -> Any:
     return figure
 
 
-def contents(figure: Any, kind: str = "png", dpi: int = 110) -> bytes:
-    """The figure as a file of that kind, one of FORMATS, without the date."""
+def contents(figure: Any, file_format: str = "png", dpi: int = 110) -> bytes:
+    """The figure as a file. file_format: one of FORMATS, without the date."""
     from matplotlib import rc_context
 
     file = io.BytesIO()
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(file_format)
     with rc_context({"svg.hashsalt": "h264lite", "svg.fonttype": "none"}):
-        figure.savefig(file, format=kind, dpi=dpi, metadata=undated)
+        figure.savefig(file, format=file_format, dpi=dpi, metadata=undated)
     return file.getvalue()

@@ -37,7 +37,7 @@ def bd_rates(curves: Mapping[str, Sequence[RatePoint]]) -> dict[str, float]:
     return differences
 
 
-def draw_rd(curves: Mapping[str, Sequence[RatePoint]], quality: str, title: str = "", kind: str = "png") -> bytes:
+def draw_rd(curves: Mapping[str, Sequence[RatePoint]], quality: str, title: str = "", file_format: str = "png") -> bytes:
     """The contents of a file: a curve of rate and quality for each name, with BD-rates beside the first one.
 
     quality: what it is, for the axis.
@@ -53,11 +53,11 @@ def draw_rd(curves: Mapping[str, Sequence[RatePoint]], quality: str, title: str 
     axes.tick_params(axis="x", which="both", labelsize=8)
     axes.grid(which="both", alpha=0.3)
     axes.legend(fontsize=8, title="bits at equal quality" if beside else None, title_fontsize=8)
-    return contents(figure, kind, 120)
+    return contents(figure, file_format, 120)
 
 
 def draw_presets(
-    diagrams: Sequence[tuple[str, Mapping[str, tuple[float, float]]]], title: str = "", kind: str = "png"
+    diagrams: Sequence[tuple[str, Mapping[str, tuple[float, float]]]], title: str = "", file_format: str = "png"
 ) -> bytes:
     """The contents of a file: diagrams, two beside each other, each with a curve of presets for each encoder.
 
@@ -82,7 +82,7 @@ def draw_presets(
         axes.yaxis.set_minor_formatter("{x:g}")
         axes.grid(alpha=0.3, which="both")
         axes.legend()
-    return contents(figure, kind, 120)
+    return contents(figure, file_format, 120)
 
 
 def _draw_curves(axes: Any, rows: Mapping[str, tuple[float, float]]) -> None:

@@ -44,7 +44,7 @@ class RatePlot:
         return draw_rates(self.points, fps, title)
 
 
-def draw_rates(points: list[Point], fps: Fraction | None, title: str = "", kind: str = "png") -> bytes:
+def draw_rates(points: list[Point], fps: Fraction | None, title: str = "", file_format: str = "png") -> bytes:
     """The contents of a file: bits with those predicted, QPs with the range within each frame, the buffer if one is promised.
 
     fps: None for an axis of frames in place of seconds.
@@ -75,7 +75,7 @@ def draw_rates(points: list[Point], fps: Fraction | None, title: str = "", kind:
     bits.legend(loc="upper right", fontsize=8)
     if title:
         bits.set_title(title, fontsize=9)
-    return contents(figure, kind)
+    return contents(figure, file_format)
 
 
 def _draw_buffer(axes: Any, width: float, levels: list[tuple[int, int, int]]) -> None:

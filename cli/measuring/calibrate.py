@@ -8,7 +8,7 @@ time between them.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ...encoder.settings.device_prediction import frame_kind_of, on_single_device
+from ...encoder.settings.device_prediction import frame_traits_of, on_single_device
 from ...scheduler.hybrid.simulate import simulate
 from ...scheduler.hybrid.tuning.models import ISSUE, LOAD, Curve, Models
 from ...scheduler.stages import STAGES
@@ -46,8 +46,8 @@ def loop_factor(models: Models, device: str, encode: TimedEncode) -> float:
 
 def loop_seconds(models: Models, device: str, encode: TimedEncode) -> float:
     """Frame time with everything on the GPU, by the models."""
-    frame_kind = frame_kind_of(encode.mb_width, encode.mb_height, subme=encode.subme, cabac=encode.cabac)
-    return simulate(on_single_device(device, frame_kind), frame_kind, models).seconds
+    frame_traits = frame_traits_of(encode.mb_width, encode.mb_height, subme=encode.subme, cabac=encode.cabac)
+    return simulate(on_single_device(device, frame_traits), frame_traits, models).seconds
 
 
 def host_seconds(models: Models, device: str, encode: TimedEncode) -> float:

@@ -214,8 +214,8 @@ def watch(
 def _medians(trace: Trace, process: int, late: int) -> dict[str, float]:
     """Median seconds of spans by name, of frames from `late` on."""
     seconds_by_name: dict[str, list[float]] = {}
-    for kind, _, name, _, seconds, frame in trace.spans:
-        if kind == process and frame >= late:
+    for of_process, _, name, _, seconds, frame in trace.spans:
+        if of_process == process and frame >= late:
             seconds_by_name.setdefault(name, []).append(seconds)
     return {name: statistics.median(values) for name, values in seconds_by_name.items()}
 
@@ -223,8 +223,8 @@ def _medians(trace: Trace, process: int, late: int) -> dict[str, float]:
 def _waited(trace: Trace, late: int) -> float:
     """Seconds that the host's thread waited for frames of a GPU, from `late` on: until it began to write their bits."""
     begins: dict[str, dict[int, float]] = {"wait": {}, ENTROPY: {}}
-    for kind, _, name, begin, _, frame in trace.spans:
-        if kind == HOST and name in begins and frame >= late:
+    for of_process, _, name, begin, _, frame in trace.spans:
+        if of_process == HOST and name in begins and frame >= late:
             begins[name][frame] = begin
     written = begins[ENTROPY]
     return sum(max(0.0, written[frame] - begin) for frame, begin in begins["wait"].items() if frame in written)

@@ -80,12 +80,12 @@ def macroblock_bits(mb, pattern, n_ref, motion, residual, mb_width, first_mb, by
 
     Bundles: Motion, Residual. pattern: its coded_block_pattern; bytes_out: uint8[MACROBLOCK_BYTES], sink: int64[3], scratch.
     """
-    mb_type, sub_mb_type, ref_idx, mv = motion.mb_type, motion.sub_mb_type, motion.ref_idx, motion.mv
+    sub_mb_type, ref_idx, mv = motion.sub_mb_type, motion.ref_idx, motion.mv
     levels, total_coeff = residual.levels, residual.total_coeff
     sink[0] = sink[1] = sink[2] = 0
-    kind = np.int64(mb_type[mb])
+    mb_type = np.int64(motion.mb_type[mb])
     put(bytes_out, sink, 1, 1)
-    put_inter(bytes_out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb)
+    put_inter(bytes_out, sink, mb, mb_type, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb)
     put_ue(bytes_out, sink, np.int64(CBP_INTER_CODE[pattern]))
     if pattern > 0:
         put(bytes_out, sink, 1, 1)  # mb_qp_delta
@@ -94,7 +94,7 @@ def macroblock_bits(mb, pattern, n_ref, motion, residual, mb_width, first_mb, by
             sink,
             8 * MACROBLOCK_BYTES,
             mb,
-            kind,
+            mb_type,
             pattern,
             levels,
             total_coeff,

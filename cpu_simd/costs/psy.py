@@ -66,7 +66,7 @@ def predicted_difference(target, at, x, y):
     for half in range(2):
         left = right = 0
         for strip in range(2 * half, 2 * half + 2):
-            row, own = 4 * strip * stride, 64 * strip
+            row, current_at = 4 * strip * stride, 64 * strip
             p, q = _of_strip(
                 row_16(ref_luma, a, b, row),
                 row_16(ref_luma, a, b, row + stride),
@@ -74,10 +74,10 @@ def predicted_difference(target, at, x, y):
                 row_16(ref_luma, a, b, row + 3 * stride),
             )
             s, t = _of_strip(
-                load_u16x16(current, own),
-                load_u16x16(current, own + 16),
-                load_u16x16(current, own + 32),
-                load_u16x16(current, own + 48),
+                load_u16x16(current, current_at),
+                load_u16x16(current, current_at + 16),
+                load_u16x16(current, current_at + 32),
+                load_u16x16(current, current_at + 48),
             )
             left, right = left + p - s, right + q - t
         total += abs(left) + abs(right)

@@ -43,11 +43,11 @@ def quantises_to_zero(target, at, x, y, tables):
     a, b = base + offsets[0, f], base + offsets[1, f]
     score = 0
     for strip in range(4):
-        row, own = 4 * strip * stride, 64 * strip
-        r0 = dct_rows(sub(row_16(ref_luma, a, b, row), load_u16x16(current, own)))
-        r1 = dct_rows(sub(row_16(ref_luma, a, b, row + stride), load_u16x16(current, own + 16)))
-        r2 = dct_rows(sub(row_16(ref_luma, a, b, row + 2 * stride), load_u16x16(current, own + 32)))
-        r3 = dct_rows(sub(row_16(ref_luma, a, b, row + 3 * stride), load_u16x16(current, own + 48)))
+        row, current_at = 4 * strip * stride, 64 * strip
+        r0 = dct_rows(sub(row_16(ref_luma, a, b, row), load_u16x16(current, current_at)))
+        r1 = dct_rows(sub(row_16(ref_luma, a, b, row + stride), load_u16x16(current, current_at + 16)))
+        r2 = dct_rows(sub(row_16(ref_luma, a, b, row + 2 * stride), load_u16x16(current, current_at + 32)))
+        r3 = dct_rows(sub(row_16(ref_luma, a, b, row + 3 * stride), load_u16x16(current, current_at + 48)))
         outer, inner, fall, rise = add(r0, r3), add(r1, r2), sub(r0, r3), sub(r1, r2)
         scores = add(_score(add(outer, inner), tables, 0), _score(add(add(fall, fall), rise), tables, 1))
         scores = add(scores, add(_score(sub(outer, inner), tables, 2), _score(sub(fall, add(rise, rise)), tables, 3)))

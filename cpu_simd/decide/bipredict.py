@@ -248,20 +248,20 @@ def _write(mb, c, cost, v0, v1, n_ref, candidates):
 
 
 @helper
-def _write_choice(mb, c, kinds, lam, shared, entries, costs, trials, candidates):
-    """Stores as choice c the best of `kinds` (bits 0 list 0, 1 list 1, 2 both) of its partition."""
+def _write_choice(mb, c, pred_modes, lam, shared, entries, costs, trials, candidates):
+    """Stores as choice c the best of `pred_modes` (bits 0 list 0, 1 list 1, 2 both) of its partition."""
     references, searches = shared.references, shared.searches
     k = min(c, B_WHOLE)
     v0, v1, none = entries[k, 0], entries[k, 1], np.int64(NONE)
     best, cost, a, b = np.int64(B_NOT_ALLOWED), np.int64(B_NOT_ALLOWED), none, none
-    if kinds & 1 and v0 >= 0 and costs[k, 0] + lam * B_BITS_L0 < best:
+    if pred_modes & 1 and v0 >= 0 and costs[k, 0] + lam * B_BITS_L0 < best:
         best, a, b = costs[k, 0] + lam * B_BITS_L0, v0, none
         cost = costs[k, 0] - lam * _bits(v0, mb, references, searches)
-    if kinds & 2 and v1 >= 0 and costs[k, 1] + lam * B_BITS_L1 < best:
+    if pred_modes & 2 and v1 >= 0 and costs[k, 1] + lam * B_BITS_L1 < best:
         best, a, b = costs[k, 1] + lam * B_BITS_L1, none, v1
         cost = costs[k, 1] - lam * _bits(v1, mb, references, searches)
     both = np.int64(trials.cost[LARGE + k])
-    if kinds & 4 and (v0 >= 0 or v1 >= 0) and both + lam * B_BITS_BI < best:
+    if pred_modes & 4 and (v0 >= 0 or v1 >= 0) and both + lam * B_BITS_BI < best:
         pair = trials.pair[LARGE + k]
         a, b = trials.pairs[pair, 0], trials.pairs[pair, 1]
         cost = both - lam * (_bits(a, mb, references, searches) + _bits(b, mb, references, searches))
@@ -316,7 +316,7 @@ def bipredict(source, references, searches, qp, settings, row0, row1, candidates
             _refine(mb, x0, y0, n, lam, shared, trials)
         for c in range(B_QUADRANT, B_WHOLE):
             _write_choice(mb, c, 7, lam, shared, entries, costs, trials, candidates)
-        for kind in range(3):
-            _write_choice(mb, B_WHOLE + kind, 1 << kind, lam, shared, entries, costs, trials, candidates)
+        for pred_mode in range(3):
+            _write_choice(mb, B_WHOLE + pred_mode, 1 << pred_mode, lam, shared, entries, costs, trials, candidates)
         for c in range(N_B_EXTRAS):
             candidates.extra[mb, c] = 0

@@ -79,7 +79,7 @@ def _satd(source, predicted):
 
 @helper
 def _best_whole(mb, lam, candidates):
-    """The undivided choice of macroblock mb with the least SATD and bits of its kind; the first where mb is NOWHERE."""
+    """The undivided choice of macroblock mb with the least SATD and bits of the mode; the first where mb is NOWHERE."""
     best, chosen = np.int64(RD_COST_MAX), B_WHOLE
     if mb != NOWHERE:
         for k in range(B_WHOLE, B_WHOLE + 3):

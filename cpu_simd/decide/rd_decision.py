@@ -27,7 +27,7 @@ from ..inter.mv_prediction import predict_skip_mv
 from ..layout import SCALING_FINER, SCALING_SET
 from ..quantiser.trellis import LONGEST
 from ..residual.inter_residual import code_inter
-from ..residual.macroblock_coding import BY_CAVLC, Buffers, Rounding, load_macroblock, rounding_kind
+from ..residual.macroblock_coding import BY_CAVLC, Buffers, Rounding, load_macroblock, rounding_method
 from ..residual.transform import BUFFER, ScalingLists, chroma_qp
 from ..simd.lanes import squares_of_pairs
 from ..simd.vector import add, aligned, load_u8x16, splat_i32x8, store, sub, widen
@@ -137,8 +137,8 @@ def set_up(step, estimate, x0, y0, mb, skip_x, skip_y, choice, lam, area, kept, 
             return False, estimate
         estimate = min(estimate, cost)
     commit_motion(mv_cache, mb, motion.ref_idx, motion.mv)
-    kind = P_SKIP if step == 1 else P_16x8 if step == 2 else P_8x16 if step == 3 else P_8x8 if step == 4 else P_16x16
-    motion.mb_type[mb] = kind
+    chosen = P_SKIP if step == 1 else P_16x8 if step == 2 else P_8x16 if step == 3 else P_8x8 if step == 4 else P_16x16
+    motion.mb_type[mb] = chosen
     return True, estimate
 
 
@@ -160,8 +160,8 @@ def rd_decision(
     scaling = ScalingLists(scaling_table, np.int64(SCALING_SET), np.int64(scaling_table[SCALING_FINER]), has_scaling_lists)
     total_coeff = residual.total_coeff
     dead_zone = np.int64(DEAD_ZONE_INTER)
-    kind = rounding_kind(CodingTools(settings.trellis, None, None, dead_zone, dead_zone, None), BY_CAVLC)
-    rounding = Rounding(kind, dead_zone, dead_zone, np.int64(TRELLIS_INTER), np.zeros(N_BITS, np.int32), scaling, None)
+    method = rounding_method(CodingTools(settings.trellis, None, None, dead_zone, dead_zone, None), BY_CAVLC)
+    rounding = Rounding(method, dead_zone, dead_zone, np.int64(TRELLIS_INTER), np.zeros(N_BITS, np.int32), scaling, None)
     height, width = source.y.shape
     mb_width = width // 16
     stride = ref_luma.shape[3]
@@ -170,14 +170,14 @@ def rd_decision(
     quarter_offsets(plane, stride, QUARTER_SAMPLES, offsets)
     tables_qp = np.int64(-1)  # QP of `tables`
     current, mv_cache, distortion = np.empty(256, np.int16), np.zeros((5, 6, 3), np.int64), np.empty((n_ref, 41), np.int64)
-    own, predicted, out = np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample)
+    source_mb, predicted, out = np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample)
     quantised, scratch, dc = np.zeros(BUFFER, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     values, lanes, sink = np.zeros(16, np.int64), np.zeros(8, np.int32), np.zeros(3, np.int64)
     written, kept = np.zeros(MACROBLOCK_BYTES, np.uint8), np.zeros(65, np.int64)
     target, area = Target(current, ref_luma, offsets), Area(width, height, pad, settings.max_mv_y)
     layers = Layers(aligned(256), aligned(512).view(np.int16))
     choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask, True, layers)
-    buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, np.zeros(BUFFER, np.int16))
+    buffers = Buffers(source_mb, predicted, out, quantised, dc, values, scratch, np.zeros(BUFFER, np.int16))
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
         first_mb = np.int64(slice_first_mb[my])
@@ -188,10 +188,10 @@ def rd_decision(
             if q_y != tables_qp:
                 probe_tables(q_y, QUANT_MF, LEVEL_SCORES, tables)
                 tables_qp = q_y
-            load_macroblock(source, x0, y0, own)
+            load_macroblock(source, x0, y0, source_mb)
             for y in range(16):
-                store(current, y * 16, widen(load_u8x16(own, y * 16)))
-            fill_layers(own, 0, 16, layers)
+                store(current, y * 16, widen(load_u8x16(source_mb, y * 16)))
+            fill_layers(source_mb, 0, 16, layers)
             find_distortions(mb, n_ref, lam, searches, 0, 41, distortion)
             wait_for_above(progress, my, mx, mb_width, first_mb, row0)
             load_mv_cache(mb, ref_idx, mv, mb_width, first_mb, mv_cache)
@@ -213,7 +213,7 @@ def rd_decision(
                     divided = 2 <= step <= 4
                     if divided or pattern or ref_idx[mb, 0] or mv[mb, 0, 0] != sx or mv[mb, 0, 1] != sy:  # else P_Skip
                         bits = macroblock_bits(mb, pattern, n_ref, motion, residual, mb_width, first_mb, written, sink)
-                cost = SCALE * squared_error(own, predicted if step == 1 else out, lanes) + WEIGHT[q_y] * bits
+                cost = SCALE * squared_error(source_mb, predicted if step == 1 else out, lanes) + WEIGHT[q_y] * bits
                 if cost < best:
                     best = cost
                     remember(mb, motion, total_coeff, kept)

@@ -18,7 +18,7 @@ BITS_B_8x16 = np.array([[6, 8, 8], [8, 8, 10], [10, 10, 10]], np.int64)
 BITS_B_SUB = np.array([1, 3, 3, 5], np.int64)  # by sub_mb_type
 
 # ---- bipredict
-B_BITS_L0, B_BITS_L1, B_BITS_BI = 1, 2, 3  # of the kind of a part: list 0, list 1, both
+B_BITS_L0, B_BITS_L1, B_BITS_BI = 1, 2, 3  # of the prediction mode of a partition: list 0, list 1, both
 B_REFINED = 4  # lowest subme at which vectors of both lists are refined together, where that is cheaper than one list
 B_NOT_ALLOWED = 1 << 28  # cost of a choice that must not be taken
 NONE = -1  # no vector
@@ -33,8 +33,8 @@ RD_PARTS, RD_B_PARTS = 8, 9  # the same of the vectors of all divisions that are
 RD_NEAR = 4  # those whose true cost is at most the least one plus one part in 2^RD_NEAR
 RD_ROUNDS = 2  # how often each vector may move by a quarter sample
 RD_BITS_INTRA = 8  # of an intra macroblock, besides BITS_INTRA
-# Of B macroblocks, to find the divisions that are near the best: by kinds of `b_extra`, mb_type with sub_mb_type, the vectors
-# apart; and what a part takes more that both lists predict
+# Of B macroblocks, to find the divisions that are near the best: by columns of `b_extra`, mb_type with sub_mb_type, the
+# vectors apart; and what a part takes more that both lists predict
 RD_B_BITS = np.array([3, 3, 6, 6, 6, 18, 1], np.int64)
 RD_B_BOTH = 2
 RD_B_SKIP = 8  # bits by which skipping is preferred in B frames, from which little or nothing is predicted; by experiment

@@ -123,20 +123,20 @@ def _count_cavlc(first_mb, end_mb, mb_width, entries, m, out, sink, kinds):
     n_ref, n_ref1 = entries
     skip = skip_type(n_ref1)
     for mb in range(first_mb, end_mb):
-        kind, pattern = np.int64(m.mb_type[mb]), np.int64(m.cbp[mb])
+        mb_type, pattern = np.int64(m.mb_type[mb]), np.int64(m.cbp[mb])
         left, above = mb % mb_width > 0, mb - mb_width >= first_mb
-        if kind == skip:
+        if mb_type == skip:
             continue
-        if kind == I_PCM:
+        if mb_type == I_PCM:
             _count_pcm(kinds)
             continue
-        if kind > LAST_INTRA:
+        if mb_type > LAST_INTRA:
             open_sink(out, 0, sink)
-            put_p_or_b(out, sink, mb, kind, n_ref, n_ref1, m, mb_width, first_mb)
+            put_p_or_b(out, sink, mb, mb_type, n_ref, n_ref1, m, mb_width, first_mb)
             kinds[VECTORS] += UNIT * (bit_position(sink) - _mb_type_bits(m, mb, n_ref1))
-        if pattern & 15 or kind == I_16x16:
+        if pattern & 15 or mb_type == I_16x16:
             open_sink(out, 0, sink)
-            put_residual(out, sink, limit, mb, kind, pattern & 15, m.levels, m.total_coeff, left, above, mb_width)
+            put_residual(out, sink, limit, mb, mb_type, pattern & 15, m.levels, m.total_coeff, left, above, mb_width)
             kinds[LUMA] += UNIT * bit_position(sink)
         if pattern >> 4:
             open_sink(out, 0, sink)

@@ -84,13 +84,13 @@ def put_b_sub_mb_type(bins, at, sub):
 @helper
 def b_vector_differences(mb, first_mb, mb_width, m, ref_idx, mv, mvd):
     """7.4.5.1: vector differences of macroblock mb in one list, as vector_differences; ref_idx, mv: those of the list."""
-    kind = m.mb_type[mb]
+    mb_type = m.mb_type[mb]
     for k in range(16):
         mvd[mb, k, 0] = 0
         mvd[mb, k, 1] = 0
-    if kind <= LAST_INTRA or kind == B_SKIP or kind == B_DIRECT:
+    if mb_type <= LAST_INTRA or mb_type == B_SKIP or mb_type == B_DIRECT:
         return
-    wide, high = b_partition_size(kind)
+    wide, high = b_partition_size(mb_type)
     for y in range(0, 4, high):
         for x in range(0, 4, wide):
             q = y + (x >> 1)

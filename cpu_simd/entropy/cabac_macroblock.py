@@ -53,8 +53,8 @@ _CBP_UNAVAILABLE, _CBP_PCM = 15, 47
 @helper
 def has_qp_delta(m, mb, skip):
     """7.3.5: whether macroblock mb has mb_qp_delta; skip: skip_type."""
-    kind = m.mb_type[mb]
-    return kind == I_16x16 or (kind != I_PCM and kind != skip and m.cbp[mb] != 0)
+    mb_type = m.mb_type[mb]
+    return mb_type == I_16x16 or (mb_type != I_PCM and mb_type != skip and m.cbp[mb] != 0)
 
 
 @helper
@@ -95,13 +95,13 @@ def put_inter(bins, at, mb, n_ref, n_ref1, m, mvd, left, above, mb_width):
 
 
 @helper
-def put_intra_type(bins, at, kind, pattern, mode, context, step):
+def put_intra_type(bins, at, mb_type, pattern, mode, context, step):
     """Tables 9-36, 9-37: mb_type of an intra macroblock that is not I_NxN, after its first bin.
 
     context: ctxIdx of the first bin after the terminating one; step: 1 in I slices, 0 in others, where bins share contexts.
     """
-    at = put_bin(bins, at, TERMINATE, kind == I_PCM)
-    if kind == I_PCM:
+    at = put_bin(bins, at, TERMINATE, mb_type == I_PCM)
+    if mb_type == I_PCM:
         return at
     at = put_bin(bins, at, context, (pattern & 15) != 0)
     at = put_bin(bins, at, context + 1, pattern >> 4 != 0)
@@ -117,15 +117,15 @@ def put_inter_mb_type(bins, at, mb, n_ref1, m, left, above, mb_width):
     if n_ref1 is not None:
         if n_ref1 > 0:
             return put_b_mb_type(bins, at, mb, m, left, above, mb_width), np.int64(CTX_MB_TYPE_B_INTRA)
-    kind = np.int64(m.mb_type[mb])
-    at = put_bin(bins, at, CTX_MB_TYPE_P, kind <= LAST_INTRA)
-    if kind > LAST_INTRA:
-        halves = kind == P_16x8 or kind == P_8x16
+    mb_type = np.int64(m.mb_type[mb])
+    at = put_bin(bins, at, CTX_MB_TYPE_P, mb_type <= LAST_INTRA)
+    if mb_type > LAST_INTRA:
+        halves = mb_type == P_16x8 or mb_type == P_8x16
         at = put_bin(bins, at, CTX_MB_TYPE_P + 1, halves)
         if halves:
-            at = put_bin(bins, at, CTX_MB_TYPE_P + 3, kind == P_16x8)
+            at = put_bin(bins, at, CTX_MB_TYPE_P + 3, mb_type == P_16x8)
         else:
-            at = put_bin(bins, at, CTX_MB_TYPE_P + 2, kind == P_8x8)
+            at = put_bin(bins, at, CTX_MB_TYPE_P + 2, mb_type == P_8x8)
     return at, np.int64(CTX_MB_TYPE_P_INTRA)
 
 
@@ -133,23 +133,23 @@ def put_inter_mb_type(bins, at, mb, n_ref1, m, left, above, mb_width):
 def put_mb_type(bins, at, mb, entries, m, left, above, mb_width):
     """9.3.3.1.1.3, Tables 9-36, 9-37: mb_type."""
     n_ref, n_ref1 = entries
-    kind = np.int64(m.mb_type[mb])
+    mb_type = np.int64(m.mb_type[mb])
     pattern = np.int64(m.cbp[mb])
     mode = np.int64(m.intra16x16_mode[mb])
-    is_nxn = kind == I_4x4 or kind == I_8x8
+    is_nxn = mb_type == I_4x4 or mb_type == I_8x8
     if n_ref > 0:
         at, context = put_inter_mb_type(bins, at, mb, n_ref1, m, left, above, mb_width)
-        if kind > LAST_INTRA:
+        if mb_type > LAST_INTRA:
             return at
         at = put_bin(bins, at, context, not is_nxn)
-        return at if is_nxn else put_intra_type(bins, at, kind, pattern, mode, context + 1, 0)
+        return at if is_nxn else put_intra_type(bins, at, mb_type, pattern, mode, context + 1, 0)
     context = CTX_MB_TYPE_I
     if left and m.mb_type[mb - 1] != I_4x4 and m.mb_type[mb - 1] != I_8x8:
         context += 1
     if above and m.mb_type[mb - mb_width] != I_4x4 and m.mb_type[mb - mb_width] != I_8x8:
         context += 1
     at = put_bin(bins, at, context, not is_nxn)
-    return at if is_nxn else put_intra_type(bins, at, kind, pattern, mode, CTX_MB_TYPE_I + 3, 1)
+    return at if is_nxn else put_intra_type(bins, at, mb_type, pattern, mode, CTX_MB_TYPE_I + 3, 1)
 
 
 @helper
@@ -203,10 +203,10 @@ def context_cbp(m, mb, available, skip):
     """9.3.3.1.1.4: the coded_block_pattern that contexts assume of macroblock mb; skip: skip_type."""
     if not available:
         return np.int64(_CBP_UNAVAILABLE)
-    kind = m.mb_type[mb]
-    if kind == I_PCM:
+    mb_type = m.mb_type[mb]
+    if mb_type == I_PCM:
         return np.int64(_CBP_PCM)
-    return np.int64(0) if kind == skip else np.int64(m.cbp[mb])
+    return np.int64(0) if mb_type == skip else np.int64(m.cbp[mb])
 
 
 @helper
@@ -251,28 +251,28 @@ def macroblock_bins(bins, at, mb, first_mb, mb_width, entries, transform_8x8_mod
     """
     inlined()
     n_ref, n_ref1 = entries
-    kind = np.int64(m.mb_type[mb])
+    mb_type = np.int64(m.mb_type[mb])
     left = mb % mb_width > 0
     above = mb - mb_width >= first_mb
     skip = skip_type(n_ref1)
     if n_ref > 0:
-        at = put_skip_flag(bins, at, mb, kind == skip, n_ref1, m.mb_type, left, above, mb_width)
-        if kind == skip:
+        at = put_skip_flag(bins, at, mb, mb_type == skip, n_ref1, m.mb_type, left, above, mb_width)
+        if mb_type == skip:
             return at
     at = put_mb_type(bins, at, mb, entries, m, left, above, mb_width)
-    if kind == I_PCM:
+    if mb_type == I_PCM:
         return at
-    if kind <= LAST_INTRA:
-        if kind != I_16x16:
+    if mb_type <= LAST_INTRA:
+        if mb_type != I_16x16:
             if transform_8x8_mode:
                 at = put_transform_flag(bins, at, mb, m.transform_8x8, left, above, mb_width)
-            at = put_intra_modes(bins, at, mb, 4 if kind == I_8x8 else 1, m.intra4x4_mode, left, above, mb_width)
+            at = put_intra_modes(bins, at, mb, 4 if mb_type == I_8x8 else 1, m.intra4x4_mode, left, above, mb_width)
         at = put_chroma_mode(bins, at, mb, m, left, above, mb_width)
     else:
         at = put_inter(bins, at, mb, n_ref, n_ref1, m, mvd, left, above, mb_width)
-    if kind != I_16x16:
+    if mb_type != I_16x16:
         at = put_cbp(bins, at, mb, m, skip, left, above, mb_width)
-        if kind > LAST_INTRA and transform_8x8_mode and m.cbp[mb] & 15 and only_8x8_partitions(m.sub_mb_type, mb, kind):
+        if mb_type > LAST_INTRA and transform_8x8_mode and m.cbp[mb] & 15 and only_8x8_partitions(m.sub_mb_type, mb, mb_type):
             at = put_transform_flag(bins, at, mb, m.transform_8x8, left, above, mb_width)
     if not has_qp_delta(m, mb, skip):
         return at

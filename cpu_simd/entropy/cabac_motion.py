@@ -16,20 +16,20 @@ from .macroblock_syntax import partition_size, sub_partition_size
 @helper
 def vector_differences(mb, first_mb, mb_width, m, mvd):
     """7.4.5.1: mvd_l0 of macroblock mb -> mvd int16[n_mb, 16, 2] (x, y), in all 4x4 blocks of a partition; else 0."""
-    kind = np.int64(m.mb_type[mb])
-    if kind <= LAST_INTRA or kind == P_SKIP:
+    mb_type = np.int64(m.mb_type[mb])
+    if mb_type <= LAST_INTRA or mb_type == P_SKIP:
         for k in range(16):
             mvd[mb, k, 0] = 0
             mvd[mb, k, 1] = 0
         return
-    wide, high = partition_size(kind)
+    wide, high = partition_size(mb_type)
     for y in range(0, 4, high):
         for x in range(0, 4, wide):
             q = y + (x >> 1)
             ref = np.int64(m.ref_idx[mb, q])
             bw = wide
             bh = high
-            if kind == P_8x8:
+            if mb_type == P_8x8:
                 bw, bh = sub_partition_size(m.sub_mb_type[mb, q])
             for by in range(y, y + high, bh):
                 for bx in range(x, x + wide, bw):
@@ -109,9 +109,9 @@ def put_difference(bins, at, mb, bx, by, mvd, left, above, mb_width):
 @helper
 def put_motion(bins, at, mb, n_ref, m, mvd, left, above, mb_width):
     """7.3.5.1, 7.3.5.2: sub_mb_type, ref_idx_l0 and mvd_l0 of a P macroblock."""
-    kind = np.int64(m.mb_type[mb])
-    wide, high = partition_size(kind)
-    if kind == P_8x8:
+    mb_type = np.int64(m.mb_type[mb])
+    wide, high = partition_size(mb_type)
+    if mb_type == P_8x8:
         for q in range(4):
             at = put_sub_mb_type(bins, at, np.int64(m.sub_mb_type[mb, q]))
     if n_ref > 1:
@@ -122,7 +122,7 @@ def put_motion(bins, at, mb, n_ref, m, mvd, left, above, mb_width):
         for x in range(0, 4, wide):
             bw = wide
             bh = high
-            if kind == P_8x8:
+            if mb_type == P_8x8:
                 bw, bh = sub_partition_size(m.sub_mb_type[mb, y + (x >> 1)])
             for by in range(y, y + high, bh):
                 for bx in range(x, x + wide, bw):

@@ -151,12 +151,12 @@ def put_block(bins, at, levels, mb, block, first, mask, most, category):
     outlined()
     last = bit_length(mask) - 1
     end = min(last + 1, most - 1)
-    place = at
+    position = at
     for i in range(0, end, 4):
         pattern = mask >> i & 15
         contexts = splat_u16x8(np.int64(SIGNIFICANT_BASE[category]) << 1)
-        store(bins, place, add(load_like(contexts, MAPS, 32 * i + 8 * pattern), contexts))
-        place += 4 + bit_count(pattern)
+        store(bins, position, add(load_like(contexts, MAPS, 32 * i + 8 * pattern), contexts))
+        position += 4 + bit_count(pattern)
     at = end_map(bins, at, mask, end, last)
     return put_levels(bins, at, levels, mb, block, first, mask, category)
 
@@ -179,11 +179,11 @@ def put_block_8x8(bins, at, levels, mb, quadrant):
         mask |= spread(nonzero_levels(levels, mb, 4 * quadrant + k, 0, 16)) << k
     last = bit_length(mask) - 1
     end = min(last + 1, 63)
-    place = at
+    position = at
     for i in range(0, end, 4):
         pattern = mask >> i & 15
-        store(bins, place, load_like(splat_u16x8(0), MAPS_8x8, 32 * i + 8 * pattern))
-        place += 4 + bit_count(pattern)
+        store(bins, position, load_like(splat_u16x8(0), MAPS_8x8, 32 * i + 8 * pattern))
+        position += 4 + bit_count(pattern)
     at = end_map(bins, at, mask, end, last)
     return put_levels(bins, at, levels, mb, 4 * quadrant, 0, mask, CAT_LUMA_8x8)
 
@@ -241,11 +241,11 @@ def dc_flag(m, mb, block, available, is_intra):
     """
     if not available:
         return is_intra
-    kind = m.mb_type[mb]
-    if kind == I_PCM:
+    mb_type = m.mb_type[mb]
+    if mb_type == I_PCM:
         return 1
     if block == LUMA_DC:
-        return np.int64(kind == I_16x16 and nonzero_levels(m.levels, mb, block, 0, 16) != 0)
+        return np.int64(mb_type == I_16x16 and nonzero_levels(m.levels, mb, block, 0, 16) != 0)
     return np.int64(m.cbp[mb] >> 4 != 0 and nonzero_levels(m.levels, mb, block, 0, 4) != 0)
 
 
@@ -265,10 +265,10 @@ def put_luma(bins, at, mb, m, is_intra, left, above, mb_width):
     for block in range(16):
         if pattern >> (block >> 2) & 1:
             raster = np.int64(BLOCK_TO_RASTER[block])
-            place = _FIRST + (raster & 3) + _DOWN * (raster >> 2)
-            around = (flags >> (place - 1) & 1) + 2 * (flags >> (place - _DOWN) & 1)
+            bit = _FIRST + (raster & 3) + _DOWN * (raster >> 2)
+            around = (flags >> (bit - 1) & 1) + 2 * (flags >> (bit - _DOWN) & 1)
             at, coded = put_flagged(bins, at, m.levels, mb, block, first, 16 - first, category, around)
-            flags |= coded << place
+            flags |= coded << bit
     return at
 
 
@@ -287,10 +287,10 @@ def put_chroma_ac(bins, at, mb, m, is_intra, left, above, mb_width):
     for base in range(CB_AC, LUMA_DC, 4):
         flags = chroma_flags_around(m, mb, base, is_intra, left, above, mb_width)
         for k in range(4):
-            place = _FIRST + (k & 1) + _DOWN * (k >> 1)
-            around = (flags >> (place - 1) & 1) + 2 * (flags >> (place - _DOWN) & 1)
+            bit = _FIRST + (k & 1) + _DOWN * (k >> 1)
+            around = (flags >> (bit - 1) & 1) + 2 * (flags >> (bit - _DOWN) & 1)
             at, coded = put_flagged(bins, at, m.levels, mb, base + k, 1, 15, CAT_CHROMA_AC, around)
-            flags |= coded << place
+            flags |= coded << bit
     return at
 
 
@@ -298,9 +298,9 @@ def put_chroma_ac(bins, at, mb, m, is_intra, left, above, mb_width):
 def put_residual(bins, at, mb, m, left, above, mb_width):
     """7.3.5.3: residual() of macroblock mb."""
     inlined()
-    kind = m.mb_type[mb]
-    is_intra = np.int64(kind <= LAST_INTRA)
-    if kind == I_16x16:
+    mb_type = m.mb_type[mb]
+    is_intra = np.int64(mb_type <= LAST_INTRA)
+    if mb_type == I_16x16:
         at = put_dc(bins, at, mb, m, LUMA_DC, 16, CAT_LUMA_DC, is_intra, left, above, mb_width)
     if m.cbp[mb] & 15:
         at = put_luma(bins, at, mb, m, is_intra, left, above, mb_width)

@@ -48,12 +48,12 @@ def count_class(total_coeff, mb, base, log2_width, bx, by, left, above, mb_width
 
 
 @helper
-def put_residual(out, sink, limit, mb, kind, cbp, levels, total_coeff, left, above, mb_width):
+def put_residual(out, sink, limit, mb, mb_type, cbp, levels, total_coeff, left, above, mb_width):
     """7.3.5.3: residual(): luma by 8x8 quadrants, then chroma DC, then chroma AC.
 
     Ends after the block that passes bit `limit` of out, so that at most 64 bytes are written beyond it.
     """
-    luma_first = 1 if kind == I_16x16 else 0
+    luma_first = 1 if mb_type == I_16x16 else 0
     for block in RESIDUAL_ORDER:
         first = 1
         most = 15
@@ -70,7 +70,7 @@ def put_residual(out, sink, limit, mb, kind, cbp, levels, total_coeff, left, abo
                 break
             nc_class = count_class(total_coeff, mb, block & ~3, 1, block & 1, block >> 1 & 1, left, above, mb_width)
         elif block == LUMA_DC:
-            if kind != I_16x16:
+            if mb_type != I_16x16:
                 continue
             first = 0
             most = 16
@@ -86,19 +86,19 @@ def put_residual(out, sink, limit, mb, kind, cbp, levels, total_coeff, left, abo
 
 
 @helper
-def put_intra(out, sink, mb, kind, pattern, offset, m, transform_8x8_mode, left, above, mb_width):
+def put_intra(out, sink, mb, mb_type, pattern, offset, m, transform_8x8_mode, left, above, mb_width):
     """7.3.5, 7.3.5.1: mb_type, prediction modes and coded_block_pattern of an intra macroblock; of I_PCM only mb_type.
 
     offset: number of the slice type's mb_type before those of intra macroblocks.
     """
-    is_nxn = kind == I_4x4 or kind == I_8x8
-    put_ue(out, sink, offset + intra_mb_type(kind, pattern, np.int64(m.intra16x16_mode[mb])))
-    if kind == I_PCM:
+    is_nxn = mb_type == I_4x4 or mb_type == I_8x8
+    put_ue(out, sink, offset + intra_mb_type(mb_type, pattern, np.int64(m.intra16x16_mode[mb])))
+    if mb_type == I_PCM:
         return
     if is_nxn:
         if transform_8x8_mode:
-            put(out, sink, 1, kind == I_8x8)  # transform_size_8x8_flag
-        for k in range(0, 16, 4 if kind == I_8x8 else 1):
+            put(out, sink, 1, mb_type == I_8x8)  # transform_size_8x8_flag
+        for k in range(0, 16, 4 if mb_type == I_8x8 else 1):
             rem = rem_intra4x4_mode(m.intra4x4_mode, mb, k, left, above, mb_width)
             if rem < 0:
                 put(out, sink, 1, 1)  # prev_intra4x4_pred_mode_flag
@@ -110,16 +110,16 @@ def put_intra(out, sink, mb, kind, pattern, offset, m, transform_8x8_mode, left,
 
 
 @helper
-def put_inter(out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb):
+def put_inter(out, sink, mb, mb_type, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb):
     """7.3.5, 7.3.5.1, 7.3.5.2: mb_type, sub_mb_type, ref_idx_l0 and mvd_l0 of a P macroblock.
 
     P_8x8 with all four references 0 is written as P_8x8ref0, which saves the indices.
     """
-    wide, high = partition_size(kind)
+    wide, high = partition_size(mb_type)
     refs = ref_idx[mb, 0] | ref_idx[mb, 1] | ref_idx[mb, 2] | ref_idx[mb, 3]
-    ref0 = n_ref > 1 and kind == P_8x8 and refs == 0
-    put_ue(out, sink, P_8x8REF0_TYPE if ref0 else kind - P_16x16 + P_16x16_TYPE)
-    if kind == P_8x8:
+    ref0 = n_ref > 1 and mb_type == P_8x8 and refs == 0
+    put_ue(out, sink, P_8x8REF0_TYPE if ref0 else mb_type - P_16x16 + P_16x16_TYPE)
+    if mb_type == P_8x8:
         for q in range(4):
             put_ue(out, sink, np.int64(sub_mb_type[mb, q]))
     if n_ref > 1 and not ref0:
@@ -131,7 +131,7 @@ def put_inter(out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, fi
             q = y + (x >> 1)
             bw = wide
             bh = high
-            if kind == P_8x8:
+            if mb_type == P_8x8:
                 bw, bh = sub_partition_size(sub_mb_type[mb, q])
             for by in range(y, y + high, bh):
                 for bx in range(x, x + wide, bw):
@@ -142,13 +142,13 @@ def put_inter(out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, fi
 
 
 @helper
-def put_p_or_b(out, sink, mb, kind, n_ref, n_ref1, m, mb_width, first_mb):
+def put_p_or_b(out, sink, mb, mb_type, n_ref, n_ref1, m, mb_width, first_mb):
     """7.3.5, 7.3.5.1, 7.3.5.2: mb_type and motion of an inter macroblock; n_ref, n_ref1: see write_slices."""
     if n_ref1 is not None:  # None is known while Numba finds types: put_b_inter is not compiled
         if n_ref1 > 0:
             put_b_inter(out, sink, mb, n_ref, n_ref1, m, mb_width, first_mb)
             return
-    put_inter(out, sink, mb, kind, n_ref, m.sub_mb_type, m.ref_idx, m.mv, mb_width, first_mb)
+    put_inter(out, sink, mb, mb_type, n_ref, m.sub_mb_type, m.ref_idx, m.mv, mb_width, first_mb)
 
 
 @helper
@@ -177,23 +177,23 @@ def put_macroblock(out, sink, limit, mb, first_mb, mb_width, entries, previous_q
     """
     inlined()
     n_ref, n_ref1 = entries
-    kind = np.int64(m.mb_type[mb])
+    mb_type = np.int64(m.mb_type[mb])
     pattern = np.int64(m.cbp[mb])
     left = mb % mb_width > 0
     above = mb - mb_width >= first_mb
-    if kind <= LAST_INTRA:
+    if mb_type <= LAST_INTRA:
         offset = B_INTRA_OFFSET if n_ref1 else P_INTRA_OFFSET if n_ref > 0 else 0
-        put_intra(out, sink, mb, kind, pattern, offset, m, transform_8x8_mode, left, above, mb_width)
+        put_intra(out, sink, mb, mb_type, pattern, offset, m, transform_8x8_mode, left, above, mb_width)
     else:
-        put_p_or_b(out, sink, mb, kind, n_ref, n_ref1, m, mb_width, first_mb)
+        put_p_or_b(out, sink, mb, mb_type, n_ref, n_ref1, m, mb_width, first_mb)
         put_ue(out, sink, np.int64(CBP_INTER_CODE[pattern]))
-        if transform_8x8_mode and pattern & 15 and only_8x8_partitions(m.sub_mb_type, mb, kind):
+        if transform_8x8_mode and pattern & 15 and only_8x8_partitions(m.sub_mb_type, mb, mb_type):
             put(out, sink, 1, np.int64(m.transform_8x8[mb]))
-    if kind == I_PCM:
+    if mb_type == I_PCM:
         put_pcm(out, sink, mb, mb_width, source)
         return previous_qp
-    if pattern == 0 and kind != I_16x16:
+    if pattern == 0 and mb_type != I_16x16:
         return previous_qp
     put_se(out, sink, qp_delta(np.int64(m.qp[mb]), previous_qp))
-    put_residual(out, sink, limit, mb, kind, pattern, m.levels, m.total_coeff, left, above, mb_width)
+    put_residual(out, sink, limit, mb, mb_type, pattern, m.levels, m.total_coeff, left, above, mb_width)
     return np.int64(m.qp[mb])

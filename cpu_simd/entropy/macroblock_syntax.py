@@ -43,11 +43,11 @@ B_HALVES = _b_halves()
 
 
 @helper
-def intra_mb_type(kind, pattern, mode):
+def intra_mb_type(mb_type, pattern, mode):
     """Table 7-11: mb_type of an intra macroblock in an I slice; pattern: its cbp, mode: intra16x16_mode."""
-    if kind == I_4x4 or kind == I_8x8:
+    if mb_type == I_4x4 or mb_type == I_8x8:
         return np.int64(I_NxN_TYPE)
-    if kind == I_PCM:
+    if mb_type == I_PCM:
         return np.int64(I_PCM_TYPE)
     return 1 + mode + 4 * (pattern >> 4) + (12 if pattern & 15 else 0)
 
@@ -80,9 +80,9 @@ def rem_intra4x4_mode(intra4x4_mode, mb, k, left, above, mb_width):
 
 
 @helper
-def partition_size(kind):
+def partition_size(mb_type):
     """(width, height) in 4x4 blocks of a P macroblock's partitions, the quadrants for P_8x8."""
-    return 2 if kind == P_8x16 or kind == P_8x8 else 4, 2 if kind == P_16x8 or kind == P_8x8 else 4
+    return 2 if mb_type == P_8x16 or mb_type == P_8x8 else 4, 2 if mb_type == P_16x8 or mb_type == P_8x8 else 4
 
 
 @helper
@@ -92,13 +92,13 @@ def sub_partition_size(sub):
 
 
 @helper
-def only_8x8_partitions(sub_mb_type, mb, kind):
+def only_8x8_partitions(sub_mb_type, mb, mb_type):
     """7.3.5: NoSubMbPartSizeLessThan8x8Flag of an inter macroblock, without which it has no transform_size_8x8_flag.
 
     B macroblocks have no smaller partitions, those of direct prediction included: direct_8x8_inference_flag is 1.
     """
     subs = sub_mb_type
-    return kind != P_8x8 or (subs[mb, 0] | subs[mb, 1] | subs[mb, 2] | subs[mb, 3]) == SUB_8x8
+    return mb_type != P_8x8 or (subs[mb, 0] | subs[mb, 1] | subs[mb, 2] | subs[mb, 3]) == SUB_8x8
 
 
 @helper
@@ -110,8 +110,8 @@ def skip_type(n_ref1):
 @helper
 def is_direct(m, mb, q):
     """Whether quadrant q of macroblock mb, in a B slice, is predicted directly: its motion is not in the bits."""
-    kind = m.mb_type[mb]
-    return kind == B_SKIP or kind == B_DIRECT or (kind == B_8x8 and m.sub_mb_type[mb, q] == B_SUB_DIRECT)
+    mb_type = m.mb_type[mb]
+    return mb_type == B_SKIP or mb_type == B_DIRECT or (mb_type == B_8x8 and m.sub_mb_type[mb, q] == B_SUB_DIRECT)
 
 
 @helper
@@ -123,21 +123,21 @@ def used_lists(m, mb, q):
 @helper
 def b_mb_type(m, mb):
     """Table 7-14: mb_type of a B macroblock that is not B_Skip."""
-    kind = m.mb_type[mb]
-    if kind == B_DIRECT:
+    mb_type = m.mb_type[mb]
+    if mb_type == B_DIRECT:
         return np.int64(B_DIRECT_TYPE)
-    if kind == B_8x8:
+    if mb_type == B_8x8:
         return np.int64(B_8x8_TYPE)
     first = used_lists(m, mb, 0)
-    if kind == B_16x16:
+    if mb_type == B_16x16:
         return first
-    return np.int64(B_HALVES[4 * first + used_lists(m, mb, 3)]) + (kind == B_8x16)
+    return np.int64(B_HALVES[4 * first + used_lists(m, mb, 3)]) + (mb_type == B_8x16)
 
 
 @helper
-def b_partition_size(kind):
+def b_partition_size(mb_type):
     """(width, height) in 4x4 blocks of the partitions of a B macroblock with vectors, the quadrants for B_8x8."""
-    return 2 if kind == B_8x16 or kind == B_8x8 else 4, 2 if kind == B_16x8 or kind == B_8x8 else 4
+    return 2 if mb_type == B_8x16 or mb_type == B_8x8 else 4, 2 if mb_type == B_16x8 or mb_type == B_8x8 else 4
 
 
 @helper

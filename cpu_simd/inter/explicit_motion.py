@@ -26,12 +26,12 @@ def explicit_motion(motion, colocated_still, slice_first_mb, mb_width, row0, row
     Bundle Motion: ref_idx and mv of both lists must be final; mb_type and sub_mb_type are written. colocated_still:
     uint8[n_mb], as for mode_decision_b. slice_first_mb: int32[mb_height].
     """
-    mb_type, sub_mb_type = motion.mb_type, motion.sub_mb_type
+    sub_mb_type = motion.sub_mb_type
     mv_caches = np.zeros((5, 6, 3), np.int64), np.zeros((5, 6, 3), np.int64)
     direct = np.zeros((2, 4), np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
-        kind = mb_type[mb]
-        if kind != B_SKIP and kind != B_DIRECT and kind != B_8x8:
+        mb_type = motion.mb_type[mb]
+        if mb_type != B_SKIP and mb_type != B_DIRECT and mb_type != B_8x8:
             continue
         if not (is_beside_intra(mb, motion.ref_idx, mb_width) and is_beside_intra(mb, motion.ref_idx1, mb_width)):
             continue
@@ -41,13 +41,13 @@ def explicit_motion(motion, colocated_still, slice_first_mb, mb_width, row0, row
         direct_motion(mv_caches, np.int64(colocated_still[mb]), direct)
         same = True
         for q in range(4):
-            if kind != B_8x8 or sub_mb_type[mb, q] == B_SUB_DIRECT:
+            if mb_type != B_8x8 or sub_mb_type[mb, q] == B_SUB_DIRECT:
                 same &= _has_motion(mb, q, 0, motion.ref_idx, motion.mv, direct)
                 same &= _has_motion(mb, q, 1, motion.ref_idx1, motion.mv1, direct)
         if same:
             continue
         for q in range(4):
-            if kind != B_8x8 or sub_mb_type[mb, q] == B_SUB_DIRECT:
+            if mb_type != B_8x8 or sub_mb_type[mb, q] == B_SUB_DIRECT:
                 lists = np.int64(motion.ref_idx[mb, q] >= 0) + 2 * np.int64(motion.ref_idx1[mb, q] >= 0)
                 sub_mb_type[mb, q] = B_SUB_L0 - 1 + lists
-        mb_type[mb] = B_8x8
+        motion.mb_type[mb] = B_8x8

@@ -264,19 +264,19 @@ def predict_inter(mb, x0, y0, references, motion, out):
         return
     ref_luma, ref_chroma, ref_slots, pad = references.luma, references.chroma, references.slots, references.pad
     weights = references.weights
-    mb_type, sub_mb_type, ref_idx, mv = motion.mb_type, motion.sub_mb_type, motion.ref_idx, motion.mv
-    kind = mb_type[mb]
+    sub_mb_type, ref_idx, mv = motion.sub_mb_type, motion.ref_idx, motion.mv
+    mb_type = motion.mb_type[mb]
     for q in range(4):
         bx, by = 2 * (q & 1), q & 2
         w, h = 2, 2  # in 4x4 blocks
-        if kind == P_8x8:
+        if mb_type == P_8x8:
             sub = sub_mb_type[mb, q]
             w, h = 1 if sub >= 2 else 2, 1 if sub & 1 else 2
-        elif kind == P_16x8:
+        elif mb_type == P_16x8:
             if bx > 0:
                 continue
             w = 4
-        elif kind == P_8x16:
+        elif mb_type == P_8x16:
             if by > 0:
                 continue
             h = 4

@@ -31,7 +31,7 @@ from ..residual.macroblock_coding import (
     load_macroblock,
     pcm_is_cheaper,
     quantise_chosen,
-    rounding_kind,
+    rounding_method,
     scan_luma,
     store_chroma,
     store_luma,
@@ -263,7 +263,7 @@ def _by_cost(buffers, mb, around, mode, q, rounding, intra_choice, rec_y, predic
     inlined()
     intra4x4_mode, stride = intra_choice.intra4x4_mode, rec_y.shape[1]
     x0, y0 = 16 * (mb % (stride // 16)), 16 * (mb // (stride // 16))
-    luma, kind = np.int64(_code_16x16(mb, buffers, q, rounding, residual)), I_16x16
+    luma, mb_type = np.int64(_code_16x16(mb, buffers, q, rounding, residual)), I_16x16
     store_luma(buffers.out, rec_y, x0, y0)
     error = error_16x16(buffers.source, rec_y, y0 * stride + x0, stride)
     least = cost_16x16(scale, mb, mode, error, luma, q, residual)
@@ -280,21 +280,21 @@ def _by_cost(buffers, mb, around, mode, q, rounding, intra_choice, rec_y, predic
         else:
             cbp, cost = best_4x4(buffers, mb, around, least, q, rounding, intra4x4_mode, rec_y, predicted, residual, scale)
         if cbp >= 0:
-            luma, least, kind = cbp, cost, I_4x4 if n else I_8x8
+            luma, least, mb_type = cbp, cost, I_4x4 if n else I_8x8
         else:
             restore_luma(mb, x0, y0, rec_y, intra4x4_mode, residual, predicted.kept)
-    if kind == I_16x16:
+    if mb_type == I_16x16:
         store(residual.levels, 16 * (N_LEVEL_BLOCKS * mb + LUMA_DC), dc)
         intra_choice.intra16x16_mode[mb] = mode
-    intra_choice.mb_type[mb] = kind
+    intra_choice.mb_type[mb] = mb_type
     return luma
 
 
 @helper
-def _code_pcm_instead(mb, own, x0, y0, rec, residual, intra_choice):
+def _code_pcm_instead(mb, source_mb, x0, y0, rec, residual, intra_choice):
     """code_pcm after other types take more bits, with type and modes."""
     _set_modes_of_none(mb, intra_choice)
-    intra_choice.mb_type[mb] = code_pcm(mb, own, x0, y0, rec, residual)
+    intra_choice.mb_type[mb] = code_pcm(mb, source_mb, x0, y0, rec, residual)
     residual.cbp[mb] = 47
 
 
@@ -328,20 +328,20 @@ def intra(source, slice_order, n_ref, intra_modes, first_mb, end_mb, intra_choic
     rec_y, rec_u, rec_v = rec
     cbp = residual.cbp
     mb_width = source.y.shape[1] // 16
-    own, out, edge = np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample), np.zeros(EDGE_8x8, Sample)
+    source_mb, out, edge = np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample), np.zeros(EDGE_8x8, Sample)
     predicted, predictions = np.zeros(MB_SAMPLES, Sample), np.zeros(1024, Sample)
     quantised, scratch, dc = np.zeros(BUFFER, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
-    kind = rounding_kind(tools, AS_ROUNDED)
-    by_cost = bool(tools.cabac) and not bool(has_scaling_lists) and kind == BY_CABAC
+    method = rounding_method(tools, AS_ROUNDED)
+    by_cost = bool(tools.cabac) and not bool(has_scaling_lists) and method == BY_CABAC
     by_cost = by_cost and tools.subme >= (BY_COST_INTRA if n_ref > 0 else BY_COST)
     if n_ref > 0 and not by_cost:
-        kind = np.int64(AS_ROUNDED)  # levels by bits gain 0.1 % alone
+        method = np.int64(AS_ROUNDED)  # levels by bits gain 0.1 % alone
     dead_zones = np.int64(tools.dead_zone_intra), np.int64(DEAD_ZONE_INTRA)
-    rounding = Rounding(kind, *dead_zones, np.int64(TRELLIS_INTRA), bits, scaling, tools.cabac)
+    rounding = Rounding(method, *dead_zones, np.int64(TRELLIS_INTRA), bits, scaling, tools.cabac)
     values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(BUFFER, np.int16)
-    buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
+    buffers = Buffers(source_mb, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     of_modes = Predictions(predictions, edge, np.zeros(KEPT, np.uint8))
     scale = Scale(np.int64(P_SLICE if n_ref else I_SLICE), bits, np.zeros(64, np.int16), np.zeros(N_MODES_4x4, np.int64))
     given, large = n_ref > 0 and not by_cost, bool(tools.transform_8x8_mode) and tools.intra_8x8 != 0
@@ -361,7 +361,7 @@ def intra(source, slice_order, n_ref, intra_modes, first_mb, end_mb, intra_choic
                 if by_cabac(rounding) and q != bits_qp:
                     known = table_of_qp(bits, scale.slice_type, q, kept, known)
                     bits_qp = q
-                load_macroblock(source, x0, y0, own)
+                load_macroblock(source, x0, y0, source_mb)
                 clear_levels(mb, residual)
                 mode, cost, as_4x4, as_8x8 = 2, 1 << 30, True, large
                 if given:
@@ -370,7 +370,7 @@ def intra(source, slice_order, n_ref, intra_modes, first_mb, end_mb, intra_choic
                 if not given or not (as_4x4 or as_8x8):
                     predict_16x16(rec_y, x0, y0, left, top, usable, predictions)
                     if not given:
-                        mode, cost = _best_mode(own, 0, predictions, 4, usable, 1, lam)
+                        mode, cost = _best_mode(source_mb, 0, predictions, 4, usable, 1, lam)
                     _keep(predictions, 256 * mode, predicted)
                 around = Around(left, top, top and mx + 1 < mb_width)
                 if by_cost:
@@ -396,6 +396,6 @@ def intra(source, slice_order, n_ref, intra_modes, first_mb, end_mb, intra_choic
                 store_chroma(out, rec_u, rec_v, x0 // SUB_WIDTH_C, y0 // SUB_HEIGHT_C)
                 cbp[mb] = luma + 16 * chroma
                 if pcm_is_cheaper(mb, has_scaling_lists, residual) or leaves_16_bits(mb, q, q_c, scaling, buffers, residual):
-                    _code_pcm_instead(mb, own, x0, y0, rec, residual, intra_choice)
+                    _code_pcm_instead(mb, source_mb, x0, y0, rec, residual, intra_choice)
             store_release(progress, 1 + my, mx + 1)
         my = row0 + fetch_add(progress, taken, 1)

@@ -58,9 +58,9 @@ def best_mode_8x8(source, at, predictions, usable, predicted, lam):
 def code_quadrant(buffers, mb, q, predictions, mode, qp, rounding, rec_y, rec_at, residual):
     """8.5.3: codes quadrant q with a mode of predict_8x8, to the plane rec_y from offset rec_at on; whether it has levels."""
     stride, levels = rec_y.shape[1], buffers.quantised_8x8
-    dead_zone = HALF if rounding.kind else rounding.dead_zone
+    dead_zone = HALF if rounding.method else rounding.dead_zone
     quantise_quadrant(buffers.source, q, predictions, 64 * mode, qp, dead_zone, rounding.scaling, levels)
-    if rounding.kind:
+    if rounding.method:
         lower_8x8(levels, 1 << q, rounding, buffers.scratch)
     if scan_8x8(levels, q, mb, residual.levels, residual.total_coeff) == 0:
         for i in range(8):

@@ -150,14 +150,14 @@ def best_4x4(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, pre
         left_k, top_k = left or bx > 0, top or by > 0
         usable = predict_4x4(rec_y, x, y, left_k, top_k, left_k and top_k, above_right, _ALL, predicted.edge, samples)
         likely = predicted_intra_mode(intra4x4_mode, mb, k, left, top, mb_width)
-        own = load_4_u8x4(buffers.source, at, at + 16, at + 32, at + 48)
+        source_block = load_4_u8x4(buffers.source, at, at + 16, at + 32, at + 48)
         for mode in range(N_MODES_4x4):
             scale.costs[mode] = COST_MAX
             if (usable >> mode) & 1:
-                satd = block_satd(sub(widen(own), widen(load_u8x16(samples, 16 * mode))))
+                satd = block_satd(sub(widen(source_block), widen(load_u8x16(samples, 16 * mode))))
                 scale.costs[mode] = satd + lam * mode_4x4_bits(mode, likely)
         best, count, cost = _best_block(
-            own,
+            source_block,
             samples,
             likely,
             qp,

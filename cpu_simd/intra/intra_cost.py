@@ -72,8 +72,8 @@ def error_8x8(source, at, rec, rec_at, stride):
     """The same of an 8x8 block, from source[at] on."""
     total = splat_i32x8(0)
     for i in range(0, 8, 2):
-        own = join(load_u8x8(source, at + 16 * i), load_u8x8(source, at + 16 * i + 16))
-        total = add(total, _squares(own, join(load_u8x8(rec, rec_at), load_u8x8(rec, rec_at + stride))))
+        source_rows = join(load_u8x8(source, at + 16 * i), load_u8x8(source, at + 16 * i + 16))
+        total = add(total, _squares(source_rows, join(load_u8x8(rec, rec_at), load_u8x8(rec, rec_at + stride))))
         rec_at += 2 * stride
     return np.int64(sum_of_lanes(total))
 

@@ -37,8 +37,8 @@ EDGE_8x8 = 160  # bytes of scratch: the edge at 0, lines from 32, 64, 96, 128 on
 _MEAN = 32  # in the shuffles: the mean of edge samples i and i + 1 is _MEAN + i, the filtered sample i is i
 
 
-def _line(places: list[int]):  # type: ignore[no-untyped-def]
-    return make_shuffle(places + [0] * (32 - len(places)))
+def _line(indices: list[int]):  # type: ignore[no-untyped-def]
+    return make_shuffle(indices + [0] * (32 - len(indices)))
 
 
 # 8.3.2.2.7: rows 6, 4, 2, 0 begin at 0, 1, 2, 3 of the one line, rows 7, 5, 3, 1 of the other

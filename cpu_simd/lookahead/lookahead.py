@@ -307,7 +307,7 @@ def _both(frames, position, motions, mb):
     mx, my = mb % mb_width, mb // mb_width
     origin = (LOOK_PAD + 8 * my) * stride + LOOK_PAD + 8 * mx
     block = _block(planes, origin, stride)
-    least, kind = np.int64(_satd_of_mean(block, before, origin, after, origin, stride)), LOOK_BOTH_STILL
+    least, pred_mode = np.int64(_satd_of_mean(block, before, origin, after, origin, stride)), LOOK_BOTH_STILL
     dx, dy = np.int64(direct[mb, 0]), np.int64(direct[mb, 1])
     if dx != 0 or dy != 0:
         x, y = scaled_direct(dx, position), scaled_direct(dy, position)
@@ -316,19 +316,19 @@ def _both(frames, position, motions, mb):
             at_1 = _moved(origin, x - dx, y - dy, plane_size, stride)
             value = np.int64(_satd_of_mean(block, before, at_0, after, at_1, stride))
             if value < least:
-                least, kind = value, LOOK_BOTH_DIRECT
+                least, pred_mode = value, LOOK_BOTH_DIRECT
     x0, y0, x1, y1 = np.int64(mv0[mb, 0]), np.int64(mv0[mb, 1]), np.int64(mv1[mb, 0]), np.int64(mv1[mb, 1])
     if x0 != 0 or y0 != 0 or x1 != 0 or y1 != 0:
         at_0, at_1 = _moved(origin, x0, y0, plane_size, stride), _moved(origin, x1, y1, plane_size, stride)
         value = np.int64(_satd_of_mean(block, before, at_0, after, at_1, stride)) + LOOK_VECTOR
         if value < least:
-            least, kind = value, LOOK_BOTH_FOUND
+            least, pred_mode = value, LOOK_BOTH_FOUND
     least += LOOK_BLOCK
     if np.int64(cost0[mb]) < least:
-        least, kind = np.int64(cost0[mb]), LOOK_LIST_0
+        least, pred_mode = np.int64(cost0[mb]), LOOK_LIST_0
     if np.int64(cost1[mb]) < least:
-        least, kind = np.int64(cost1[mb]), LOOK_LIST_1
-    return least, kind
+        least, pred_mode = np.int64(cost1[mb]), LOOK_LIST_1
+    return least, pred_mode
 
 
 @helper
@@ -359,13 +359,13 @@ def lookahead_used(frames, position, motions, row0, row1, cost, vectors, lists):
     mb_width = frames[0].tiny.shape[1]
     mv0, mv1, direct = motions[0][0], motions[1][0], motions[2][0]
     for mb in range(row0 * mb_width, row1 * mb_width):
-        cost[mb], kind = _both(frames, position, motions, mb)
-        lists[mb] = 1 if kind == LOOK_LIST_0 else 2 if kind == LOOK_LIST_1 else 3
+        cost[mb], pred_mode = _both(frames, position, motions, mb)
+        lists[mb] = 1 if pred_mode == LOOK_LIST_0 else 2 if pred_mode == LOOK_LIST_1 else 3
         for i in range(2):
             first, second = np.int64(mv0[mb, i]), np.int64(mv1[mb, i])
-            if kind == LOOK_BOTH_STILL:
+            if pred_mode == LOOK_BOTH_STILL:
                 first, second = np.int64(0), np.int64(0)
-            elif kind == LOOK_BOTH_DIRECT:
+            elif pred_mode == LOOK_BOTH_DIRECT:
                 first = scaled_direct(np.int64(direct[mb, i]), position)
                 second = first - np.int64(direct[mb, i])
             vectors[mb, i], vectors[mb, 2 + i] = first, second

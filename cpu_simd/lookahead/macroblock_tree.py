@@ -44,10 +44,10 @@ def _give(amount, mb, x, y, mb_width, mb_height, gifts):
 
 
 @closed_kernel
-def tree_propagate(intra, own, hidden, used, weight1, mb_width, amount, gifts0, gifts1):
+def tree_propagate(intra, mb_error, hidden, used, weight1, mb_width, amount, gifts0, gifts1):
     """What the macroblocks of a frame owe to its references is added to theirs.
 
-    intra: uint16[n_mb], costs; own: int64[n_mb], what each macroblock is worth by itself, in 1 / 2^AMOUNT_SHIFT; hidden:
+    intra: uint16[n_mb], costs; mb_error: int64[n_mb], what each macroblock is worth by itself, in 1 / 2^AMOUNT_SHIFT; hidden:
     int64[n_mb], cost of a residual half of which quantisation leaves out, in 1 / 2^COST_SHIFT, below 2^28; used: cost,
     vectors and lists as in UsedMotion (scheduler/lookahead/costs.py); weight1: int, of the later reference in a
     prediction from both, of 64; amount: int64[n_mb], what later frames owe to this one; gifts0, gifts1 (in and out):
@@ -62,7 +62,7 @@ def tree_propagate(intra, own, hidden, used, weight1, mb_width, amount, gifts0, 
             continue
         left_out = hidden[mb] + (saved << (COST_SHIFT - SAVED_SHIFT))
         share = (left_out << SHARE_SHIFT) // (left_out + (np.int64(cost[mb]) << COST_SHIFT))
-        owed = ((own[mb] + amount[mb]) * share) >> SHARE_SHIFT
+        owed = ((mb_error[mb] + amount[mb]) * share) >> SHARE_SHIFT
         second = owed if lists[mb] == 2 else (owed * weight1) >> WEIGHT_SHIFT if lists[mb] == 3 else 0
         if lists[mb] != 2:
             _give(owed - second, mb, np.int64(vectors[mb, 0]), np.int64(vectors[mb, 1]), mb_width, mb_height, gifts0)
@@ -84,11 +84,11 @@ def _log2(value):
 
 
 @closed_kernel
-def tree_offsets(own, amount, strength, offsets):
+def tree_offsets(mb_error, amount, strength, offsets):
     """QP offsets of the macroblocks of a reference -> offsets: int32[n_mb], in 1 / 256, at most 0.
 
-    own, amount: as of tree_propagate; strength: int, QPs in 1 / 256 for an amount as large as the macroblock's own worth.
+    mb_error, amount: as of tree_propagate; strength: int, QPs in 1 / 256 for an amount as large as the macroblock's error.
     """
-    for mb in range(own.size):
-        gain = _log2(own[mb] + amount[mb]) - _log2(own[mb])
+    for mb in range(mb_error.size):
+        gain = _log2(mb_error[mb] + amount[mb]) - _log2(mb_error[mb])
         offsets[mb] = -((gain * strength + (1 << (TREE_LOG2_SHIFT - 1))) >> TREE_LOG2_SHIFT)

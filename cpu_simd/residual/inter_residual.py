@@ -37,7 +37,7 @@ from .macroblock_coding import (
     pcm_is_cheaper,
     quantise_chosen,
     quantise_chosen_8x8,
-    rounding_kind,
+    rounding_method,
     scan_luma,
     store_chroma,
     store_luma,
@@ -122,7 +122,7 @@ def _code_either(mb, buffers, qp, rounding, residual):
         return 0
     cost, pattern = luma_cost(quantised, _quadrants_of(coded), False, bits, scratch, dc)
     cost_8x8, pattern_8x8 = luma_cost(quantised_8x8, coded_8x8, True, bits, scratch, dc)
-    if rounding.kind:
+    if rounding.method:
         try_4x4 = cost <= cost_8x8 + (cost_8x8 >> CHOICE_NEAR)
         try_8x8 = cost_8x8 < cost + (cost >> CHOICE_NEAR)
         cost = cost_8x8 = np.int64(1) << 40
@@ -214,14 +214,14 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     rec_y, rec_u, rec_v = rec
     cbp = residual.cbp
     mb_width = source.y.shape[1] // 16
-    own, predicted, out = np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample)
+    source_mb, predicted, out = np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample)
     quantised, scratch, dc = np.zeros(BUFFER, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
-    kind, dead_zone = rounding_kind(tools, BY_CAVLC), np.int64(tools.dead_zone_inter)
-    rounding = Rounding(kind, dead_zone, np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), bits, scaling, tools.cabac)
+    method, dead_zone = rounding_method(tools, BY_CAVLC), np.int64(tools.dead_zone_inter)
+    rounding = Rounding(method, dead_zone, np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), bits, scaling, tools.cabac)
     values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(BUFFER, np.int16)
-    buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
+    buffers = Buffers(source_mb, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     for mb in range(row0 * mb_width, row1 * mb_width):
         if mb_type[mb] <= LAST_INTRA:
             continue
@@ -229,7 +229,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
         q = np.int64(qp[mb])
         if mb + 1 < row1 * mb_width:
             ask_for_samples(mb + 1, x0 + 16, y0, references, motion)
-        load_macroblock(source, x0, y0, own)
+        load_macroblock(source, x0, y0, source_mb)
         predict_inter(mb, x0, y0, references, motion, predicted)
         if mb_type[mb] == P_SKIP or mb_type[mb] == B_SKIP:
             clear_levels(mb, residual)

@@ -50,8 +50,8 @@ _SCORE_OF_RUN = np.array([3, 2, 2, 1, 1, 1, *[0] * 10], np.uint8)
 
 
 def _score(mask: int) -> tuple[int, int]:
-    places = [i for i in range(8) if mask >> i & 1]
-    scores = [int(_SCORE_OF_RUN[i - before - 1]) for before, i in zip([-1, *places], places)]
+    positions = [i for i in range(8) if mask >> i & 1]
+    scores = [int(_SCORE_OF_RUN[i - before - 1]) for before, i in zip([-1, *positions], positions)]
     return sum(scores), sum(scores[1:])
 
 
@@ -60,7 +60,7 @@ DECIMATE_MOST = 9  # score of a level above one: more than any threshold
 
 # How levels are chosen, and their steps.
 Rounding = namedtuple("Rounding", (
-    "kind",  # AS_ROUNDED: by the dead zone alone; BY_CAVLC: by distortion and bits, see rdo_quant; BY_CABAC: see trellis
+    "method",  # AS_ROUNDED: by the dead zone alone; BY_CAVLC: by distortion and bits, see rdo_quant; BY_CABAC: see trellis
     "dead_zone",  # of luma, where AS_ROUNDED, see ROUNDING in decisions/quantise.py
     "chroma_dead_zone",
     "factor",  # cost of distortion, see trellis
@@ -71,8 +71,8 @@ Rounding = namedtuple("Rounding", (
 
 
 @helper
-def rounding_kind(tools, without_cabac):
-    """`kind` of a Rounding; tools: CodingTools; without_cabac: that of levels chosen for CAVLC."""
+def rounding_method(tools, without_cabac):
+    """`method` of a Rounding; tools: CodingTools; without_cabac: that of levels chosen for CAVLC."""
     if not tools.trellis:
         return np.int64(AS_ROUNDED)
     return np.int64(BY_CABAC if tools.cabac else without_cabac)
@@ -81,13 +81,13 @@ def rounding_kind(tools, without_cabac):
 @helper
 def by_cabac(rounding):
     """Whether levels are chosen by distortion and bits of CABAC."""
-    return bool(rounding.cabac) and rounding.kind == BY_CABAC
+    return bool(rounding.cabac) and rounding.method == BY_CABAC
 
 
 @helper
 def dead_zone_of(category, rounding):
     """The dead zone by which levels are rounded before any are chosen; category: ctxBlockCat."""
-    return HALF if rounding.kind else rounding.chroma_dead_zone if category == CHROMA_AC else rounding.dead_zone
+    return HALF if rounding.method else rounding.chroma_dead_zone if category == CHROMA_AC else rounding.dead_zone
 
 
 @helper
@@ -107,9 +107,9 @@ def quantise_chosen(buffers, strip0, strip1, category, qp, with_ratios, rounding
     """
     quantised, scratch = buffers.quantised, buffers.scratch
     first, dead_zone = 0 if category == LUMA_4x4 else 1, dead_zone_of(category, rounding)
-    with_ratios = with_ratios and rounding.kind != AS_ROUNDED
+    with_ratios = with_ratios and rounding.method != AS_ROUNDED
     coded = quantise_kept(strip0, strip1, first, qp, dead_zone, with_ratios, rounding.scaling, quantised)
-    if rounding.kind == BY_CAVLC:
+    if rounding.method == BY_CAVLC:
         return weigh_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, scratch)
     if by_cabac(rounding):
         factor = factor_of(category, qp, rounding)
@@ -120,9 +120,9 @@ def quantise_chosen(buffers, strip0, strip1, category, qp, with_ratios, rounding
 @helper
 def quantise_chosen_8x8(buffers, qp, rounding):
     """quantise_kept_8x8 with levels chosen as `rounding` says; the ratios are there."""
-    dead_zone = HALF if rounding.kind else rounding.dead_zone
+    dead_zone = HALF if rounding.method else rounding.dead_zone
     coded = quantise_kept_8x8(qp, dead_zone, False, rounding.scaling, buffers.quantised_8x8)
-    if rounding.kind == BY_CAVLC:
+    if rounding.method == BY_CAVLC:
         return weigh_8x8(buffers.quantised_8x8, coded, buffers.scratch)
     if by_cabac(rounding):
         return lower_8x8(buffers.quantised_8x8, coded, rounding, buffers.scratch)
@@ -272,7 +272,7 @@ def code_block(source, predicted, qp, rounding, levels, levels_at, rec, rec_at, 
 
     Levels in zig-zag order to levels[levels_at..], the reconstruction to the plane rec from flat offset rec_at on.
     """
-    dead_zone = HALF if rounding.kind else rounding.dead_zone
+    dead_zone = HALF if rounding.method else rounding.dead_zone
     quantised, ratios = quantise_block(source, predicted, qp, dead_zone, rounding.scaling)
     if by_cabac(rounding):
         quantised = lower_block(quantised, ratios, LUMA_4x4, rounding, scratch)

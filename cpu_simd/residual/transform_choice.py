@@ -129,11 +129,11 @@ def luma_cost(quantised, coded, is_8x8, bits, block, lanes):
         if q & 1 == 0:
             distortions(quantised, q >> 1, lanes)
         cost = (_sum(lanes, 4 * (q & 1)) * CHOICE_DISTORTION >> 8) + zero
-        own = (_sum(lanes, 8 + 4 * (q & 1)) * CHOICE_DISTORTION >> 8) + one
-        if coded >> q & 1 and own < cost:
-            own += bits_8x8(quantised, q, bits, block) if is_8x8 else _bits_4x4(quantised, q, bits, block)
-            if own < cost:
-                cost = own
+        q_cost = (_sum(lanes, 8 + 4 * (q & 1)) * CHOICE_DISTORTION >> 8) + one
+        if coded >> q & 1 and q_cost < cost:
+            q_cost += bits_8x8(quantised, q, bits, block) if is_8x8 else _bits_4x4(quantised, q, bits, block)
+            if q_cost < cost:
+                cost = q_cost
                 pattern |= 1 << q
         total += cost
     return total, pattern

@@ -34,9 +34,9 @@ _COLUMNS = 2 * COARSE_X  # candidates side by side
 # two of these. Quad q of row r lies half a macroblock before macroblock (q, r).
 Quads = namedtuple("Quads", (
     "sads",  # uint16[(mb_width + 1) * VECTORS], of the last quad computed in each column
-    "place",  # int64[mb_width + 1], which one that is, see _place
+    "key",  # int64[mb_width + 1], which one that is, see _quad_key
     "pairs",  # uint16[2 * VECTORS], sums of two quads one above the other, of columns q at q % 2
-    "pair_place",  # int64[2], which ones these are, by the upper quad
+    "pair_key",  # int64[2], which ones these are, by the upper quad
 ))  # fmt: skip
 NOWHERE = -1
 
@@ -52,16 +52,16 @@ def vector_costs(lam, cost):
 @helper
 def make_quads(mb_width):
     """Quads of a frame so wide, none of them computed."""
-    sads, place = aligned(2 * VECTORS * (mb_width + 1)).view(np.uint16), aligned(8 * (mb_width + 1)).view(np.int64)
-    pairs, pair_place = aligned(4 * VECTORS).view(np.uint16), aligned(16).view(np.int64)
-    for q in range(place.size):
-        place[q] = NOWHERE
-    pair_place[0] = pair_place[1] = NOWHERE
-    return Quads(sads, place, pairs, pair_place)
+    sads, key = aligned(2 * VECTORS * (mb_width + 1)).view(np.uint16), aligned(8 * (mb_width + 1)).view(np.int64)
+    pairs, pair_key = aligned(4 * VECTORS).view(np.uint16), aligned(16).view(np.int64)
+    for q in range(key.size):
+        key[q] = NOWHERE
+    pair_key[0] = pair_key[1] = NOWHERE
+    return Quads(sads, key, pairs, pair_key)
 
 
 @helper
-def _place(q, row, centre_x, centre_y):
+def _quad_key(q, row, centre_x, centre_y):
     """A number for quad q of a row and the centre of its candidates."""
     return q << 48 | row << 32 | (centre_x & 0xFFFF) << 16 | centre_y & 0xFFFF
 
@@ -69,13 +69,13 @@ def _place(q, row, centre_x, centre_y):
 @helper
 def _know_pair(source, reference, q, my, quads, centre_x, centre_y):
     """Quads q of rows my and my + 1 -> quads.pairs, unless they are there; the lower one stays in quads.sads."""
-    sads, place, pairs, pair_place = quads
+    sads, key, pairs, pair_key = quads
     slot, like = q & 1, widest(0)
-    here = _place(q, my, centre_x, centre_y)
-    if pair_place[slot] == here:
+    here = _quad_key(q, my, centre_x, centre_y)
+    if pair_key[slot] == here:
         return
     stride, lanes = source.shape[1], lanes_of(like)
-    for row in range(my + 1 if place[q] == here else my, my + 2):
+    for row in range(my + 1 if key[q] == here else my, my + 2):
         at = (COARSE_PAD + 4 * row - 2) * stride + COARSE_PAD + 4 * q - 2
         corner = at + (centre_y - COARSE_Y) * stride + centre_x - COARSE_X
         for g in range(0, _COLUMNS, lanes):
@@ -90,8 +90,8 @@ def _know_pair(source, reference, q, my, quads, centre_x, centre_y):
                 store(pairs, slot * VECTORS + k, add(load_like(like, sads, q * VECTORS + k), total))
                 store(sads, q * VECTORS + k, total)
                 w0, w1, w2 = w1, w2, w3
-    pair_place[slot] = here
-    place[q] = _place(q, my + 1, centre_x, centre_y)
+    pair_key[slot] = here
+    key[q] = _quad_key(q, my + 1, centre_x, centre_y)
 
 
 @helper

@@ -283,13 +283,13 @@ def exact_search(k, source, source_at, reference, first, size, costs, x_keys, sm
 
 
 @helper
-def first_smallest(smallest_of, k, across, places):
-    """(smallest key of a partition, its rank): the least step * across + place of its lane."""
+def first_smallest(smallest_of, k, across, lane_offsets):
+    """(smallest key of a partition, its rank): the least step * across + offset of its lane."""
     best, position = smallest_of
-    lanes = lanes_of(places)
-    keys = load_like(places, best, k * lanes)
+    lanes = lanes_of(lane_offsets)
+    keys = load_like(lane_offsets, best, k * lanes)
     key = smallest(keys)
-    ranks = add(mul(load_like(places, position, k * lanes), splat_like(places, across)), places)
+    ranks = add(mul(load_like(lane_offsets, position, k * lanes), splat_like(lane_offsets, across)), lane_offsets)
     return key, np.int64(first_where(keys, key, ranks))
 
 
@@ -358,9 +358,9 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, search_
     smallest_of = Smallest(best, position)
     windows = aligned(groups * height * WINDOW)
     rows = np.empty(4, np.int64)
-    places = np.empty(lanes, np.uint16)
+    lane_offsets = np.empty(lanes, np.uint16)
     for lane in range(lanes):
-        places[lane] = lane // across * steps * groups * across + lane % across
+        lane_offsets[lane] = lane // across * steps * groups * across + lane % across
     for mb in range(row0 * mb_width, row1 * mb_width):
         lam = LAMBDA[qp[mb]]
         weight = search_weight(lam)
@@ -398,7 +398,7 @@ def _search_rows(source, reference, pad, start, qp, merange, row0, row1, search_
             store(cost, 41 * mb, splat_i32x16(COST_NOT_REFINED))
             store(cost, 41 * mb + 16, splat_i32x16(COST_NOT_REFINED))
         for k in range(first, 41):
-            key, rank = first_smallest(smallest_of, k, across, load_like(like, places, 0))
+            key, rank = first_smallest(smallest_of, k, across, load_like(like, lane_offsets, 0))
             if key == 65535:
                 value, dx, dy = exact_search(k, source, at, reference, corner, size, costs, x_keys, smallest_of, native, like)
             else:

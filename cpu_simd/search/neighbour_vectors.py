@@ -83,12 +83,12 @@ def try_on_large(target, origin, vectors, n, lam, px, py, search_result):
 
 
 @helper
-def _try(target, origin, vectors, n, lam, px, py, large, own):
+def _try(target, origin, vectors, n, lam, px, py, large, mb_result):
     """try_vectors; large: see full_search.large_alone."""
     if large is None:
-        try_vectors(target, origin, vectors, n, lam, px, py, own)
+        try_vectors(target, origin, vectors, n, lam, px, py, mb_result)
     else:
-        try_on_large(target, origin, vectors, n, lam, px, py, own)
+        try_on_large(target, origin, vectors, n, lam, px, py, mb_result)
 
 
 @helper
@@ -129,8 +129,8 @@ def _append(x, y, x0, y0, area, seen, vectors, n):
 
 
 @helper
-def _collect(mb, mx, my, px, py, again, whole_mv, search_result, own, area, vectors):
-    """The vectors to try for macroblock mb -> vectors; how many there are. own: SearchResult of the macroblock."""
+def _collect(mb, mx, my, px, py, again, whole_mv, search_result, mb_result, area, vectors):
+    """The vectors to try for macroblock mb -> vectors; how many there are. mb_result: SearchResult of the macroblock."""
     mb_width, mb_height = area.width // 16, area.height // 16
     x0, y0 = 16 * mx, 16 * my
     seen, n = _append(px, py, x0, y0, area, (splat_i32x16(0), splat_i32x16(0)), vectors, 0)
@@ -140,7 +140,7 @@ def _collect(mb, mx, my, px, py, again, whole_mv, search_result, own, area, vect
             x, y = _whole(mb + dy * mb_width + dx, again, whole_mv, search_result.mv)
             seen, n = _append(x, y, x0, y0, area, seen, vectors, n)
     for k in range(41 if again else 32, 41):
-        x, y = np.int64(own.mv[0, k, 0]), np.int64(own.mv[0, k, 1])
+        x, y = np.int64(mb_result.mv[0, k, 0]), np.int64(mb_result.mv[0, k, 1])
         seen, n = _append(x, y, x0, y0, area, seen, vectors, n)
     return n
 
@@ -167,7 +167,7 @@ def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole
     layers = Layers(aligned(256), aligned(512).view(np.int16))
     target, area = Target(layers, luma, offsets), Area(width, height, pad, max_mv_y)
     vectors = np.empty((N_VECTORS + 1, 2), np.int64)  # one more is written to
-    own = SearchResult(np.empty((1, 41), np.int32), np.empty((1, 41, 2), np.int16))
+    mb_result = SearchResult(np.empty((1, 41), np.int32), np.empty((1, 41, 2), np.int16))
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my, lam = mb % mb_width, mb // mb_width, LAMBDA[qp[mb]]
         x0, y0 = 16 * mx, 16 * my
@@ -179,20 +179,20 @@ def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole
             x, y = np.int64(search_result.mv[mb, k, 0]), np.int64(search_result.mv[mb, k, 1])
             if k == 40:
                 x, y = _whole(mb, again, whole_mv, search_result.mv)
-            own.mv[0, k, 0], own.mv[0, k, 1] = x, y
-            own.cost[0, k] = search_result.cost[mb, k] + lam * (mvd_bits(x, y, px, py) - mvd_bits(x, y, ox, oy))
-        n = _collect(mb, mx, my, px, py, again, whole_mv, search_result, own, area, vectors)
-        _try(target, origin, vectors, n, lam, px, py, large, own)
+            mb_result.mv[0, k, 0], mb_result.mv[0, k, 1] = x, y
+            mb_result.cost[0, k] = search_result.cost[mb, k] + lam * (mvd_bits(x, y, px, py) - mvd_bits(x, y, ox, oy))
+        n = _collect(mb, mx, my, px, py, again, whole_mv, search_result, mb_result, area, vectors)
+        _try(target, origin, vectors, n, lam, px, py, large, mb_result)
         if again:
-            n = _collect_around(np.int64(own.mv[0, 40, 0]), np.int64(own.mv[0, 40, 1]), x0, y0, area, vectors)
-            _try(target, origin, vectors, n, lam, px, py, large, own)
+            n = _collect_around(np.int64(mb_result.mv[0, 40, 0]), np.int64(mb_result.mv[0, 40, 1]), x0, y0, area, vectors)
+            _try(target, origin, vectors, n, lam, px, py, large, mb_result)
         predictor[mb, 0], predictor[mb, 1] = px, py
         for k in range(first, 41):
-            search_result.cost[mb, k] = own.cost[0, k]
+            search_result.cost[mb, k] = mb_result.cost[0, k]
         for k in range(first, 41 if again else 40):
-            search_result.mv[mb, k, 0], search_result.mv[mb, k, 1] = own.mv[0, k, 0], own.mv[0, k, 1]
+            search_result.mv[mb, k, 0], search_result.mv[mb, k, 1] = mb_result.mv[0, k, 0], mb_result.mv[0, k, 1]
         if not again:
-            whole_mv[mb, 0], whole_mv[mb, 1] = own.mv[0, 40, 0], own.mv[0, 40, 1]
+            whole_mv[mb, 0], whole_mv[mb, 1] = mb_result.mv[0, 40, 0], mb_result.mv[0, 40, 1]
 
 
 @Prepared

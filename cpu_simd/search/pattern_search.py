@@ -164,7 +164,7 @@ def _take_samples(source, at, stride, arranged, large):
 @closed_kernel
 def _search_rows(source, reference, pad, start, qp, pattern, row0, row1, search_result, limits, lane, native):
     """Implements pattern_search. limits: large_alone, and QUIET or 0."""
-    kind, merange = pattern
+    me, merange = pattern
     large, quiet = limits
     first = 0 if large is None else FIRST_LARGE
     centre, predictor = start
@@ -197,10 +197,10 @@ def _search_rows(source, reference, pad, start, qp, pattern, row0, row1, search_
         looking = Looking(arranged, reference, corner, size, costs, smallest)
         _look(looking, merange, merange, large, native)
         _look(looking, -left, -top, large, native)
-        if kind == DIA:
+        if me == DIA:
             _follow_diamonds(looking, large, native)
         else:
-            if kind == UMH:
+            if me == UMH:
                 _look_wide(looking, merange, UMH_ENOUGH * lam, large, native)
             _follow_hexagons(looking, large, native)
         _look_round_quadrants(looking, large, native)
@@ -224,7 +224,7 @@ def pattern_search(
 
     Arguments, window, costs, quiet macroblocks and sizes not wanted as in full_search, but only some candidates of the window
     are compared: its centre and the vector 0, then rounds, each round the best so far for 16x16.
-    pattern: (kind, merange), by kind
+    pattern: (me, merange); by me
     - DIA: its four neighbours (a diamond), until none is better;
     - HEX: the six points of a hexagon, then the three new ones of the hexagon round the best, until none is better; then its
       eight neighbours;

@@ -156,10 +156,10 @@ def _satds(wanted, target, a, b, stride):
 
 
 @helper
-def _refine_all(target, place, lam, wanted, step, neighbours, mb, search_result):
+def _refine_all(target, start, lam, wanted, step, neighbours, mb, search_result):
     """A step where partitions below 8x8 are wanted, see refine_step."""
     current, luma, offsets = target
-    origin, px, py = place
+    origin, px, py = start
     length, metric, centre_too = step
     cost, mv = search_result
     stride = luma.shape[2]
@@ -222,10 +222,10 @@ def _sums_of_large(wanted, target, a, b, stride, metric):
 
 
 @helper
-def _refine_large(target, place, lam, wanted, step, neighbours, mb, search_result):
+def _refine_large(target, start, lam, wanted, step, neighbours, mb, search_result):
     """A step where partitions from 8x8 on alone are wanted, see refine_step."""
     offsets = target.offsets
-    origin, px, py = place
+    origin, px, py = start
     length, metric, centre_too = step
     cost, mv = search_result
     stride = target.luma.shape[2]
@@ -253,18 +253,18 @@ def _refine_large(target, place, lam, wanted, step, neighbours, mb, search_resul
 
 
 @helper
-def refine_step(target, place, lam, wanted, step, neighbours, mb, search_result):
+def refine_step(target, start, lam, wanted, step, neighbours, mb, search_result):
     """One step of one macroblock: every partition moves to the best of its vector and the eight around.
 
-    target: with Layers; place: offset of the macroblock's corner in plane G, then the predictor (x, y);
+    target: with Layers; start: offset of the macroblock's corner in plane G, then the predictor (x, y);
     step: length in quarters; metric; whether the centre's cost must be computed (a new metric), else cost holds it;
     search_result: SearchResult, in place. Partitions with the same vector are refined together: the distortions of the 4x4
     blocks, or of the quadrants, are computed once for each candidate and summed for each partition.
     """
     if wanted & SMALL:
-        _refine_all(target, place, lam, wanted, step, neighbours, mb, search_result)
+        _refine_all(target, start, lam, wanted, step, neighbours, mb, search_result)
     else:
-        _refine_large(target, place, lam, wanted, step, neighbours, mb, search_result)
+        _refine_large(target, start, lam, wanted, step, neighbours, mb, search_result)
 
 
 @closed_kernel
@@ -283,7 +283,7 @@ def _refine_rows(source, luma, pad, predictor, qp, effort, partition_mask, row0,
         x0 = mb % mb_width * 16
         y0 = mb // mb_width * 16
         fill_layers(source, y0 * width + x0, width, layers)
-        place = (y0 + pad) * stride + x0 + pad, np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
+        start = (y0 + pad) * stride + x0 + pad, np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
         lam = LAMBDA[qp[mb]]
         wanted = worth_refining(cost, mb, lam, partition_mask, effort)
         for k in range(41):
@@ -291,10 +291,10 @@ def _refine_rows(source, luma, pad, predictor, qp, effort, partition_mask, row0,
                 cost[mb, k] = COST_NOT_REFINED
         if effort.half:
             step = 2, half_metric, half_metric != SAD
-            refine_step(target, place, lam, wanted, step, neighbours, mb, search_result)
+            refine_step(target, start, lam, wanted, step, neighbours, mb, search_result)
         if effort.quarter:
             step = 1, quarter_metric, quarter_metric != half_metric
-            refine_step(target, place, lam, wanted, step, neighbours, mb, search_result)
+            refine_step(target, start, lam, wanted, step, neighbours, mb, search_result)
 
 
 @Prepared

@@ -134,17 +134,17 @@ def mode_satds(typingctx, samples, edge, dc):
 
     def codegen(context, builder, sig, args):
         wide = u16x16.ir
-        own = [builder.zext(v, wide) for v in cgutils.unpack_tuple(builder, args[0], 16)]
+        source = [builder.zext(v, wide) for v in cgutils.unpack_tuple(builder, args[0], 16)]
         edge = [builder.zext(v, wide) for v in cgutils.unpack_tuple(builder, args[1], EDGE_4x4)]
         sums = [builder.add(a, b) for a, b in zip(edge, edge[1:])]
         one, two = _constant(wide, [1] * 16), _constant(wide, [2] * 16)
         picked = {HALVED + i: builder.lshr(builder.add(value, one), one) for i, value in enumerate(sums)}
         for i in range(1, EDGE_4x4 - 1):
             picked[i] = builder.lshr(builder.add(builder.add(sums[i - 1], sums[i]), two), two)
-        satds = _plain_satds(builder, own, edge, args[2])
-        for place in _DIRECTIONAL.values():
-            predicted = [picked[place(x, y)] for y in range(4) for x in range(4)]
-            satds.append(_satd(builder, [builder.sub(a, b) for a, b in zip(own, predicted)]))
+        satds = _plain_satds(builder, source, edge, args[2])
+        for index_of in _DIRECTIONAL.values():
+            predicted = [picked[index_of(x, y)] for y in range(4) for x in range(4)]
+            satds.append(_satd(builder, [builder.sub(a, b) for a, b in zip(source, predicted)]))
         return context.make_tuple(builder, sig.return_type, satds)
 
     return types.UniTuple(u16x16.numba, 9)(samples, edge, dc), codegen
@@ -186,9 +186,9 @@ def join_edge(typingctx, column, corner, above):
     """u8x32: the first byte of `column` twice, its others, the corner, the samples above, the last one again six times."""
 
     def codegen(context, builder, sig, args):
-        place = ir.IntType(32)
-        value = builder.insert_element(_undefined(ir.VectorType(ir.IntType(64), 2)), args[0], ir.Constant(place, 0))
-        value = builder.insert_element(value, args[1], ir.Constant(place, 1))
+        i32 = ir.IntType(32)
+        value = builder.insert_element(_undefined(ir.VectorType(ir.IntType(64), 2)), args[0], ir.Constant(i32, 0))
+        value = builder.insert_element(value, args[1], ir.Constant(i32, 1))
         order = [0, *range(8), 8, *range(16, 32), *[31] * 6]
         return builder.shuffle_vector(builder.bitcast(value, u8x16.ir), args[2], _mask(order))
 

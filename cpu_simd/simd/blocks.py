@@ -169,9 +169,9 @@ def with_sign(typingctx, a, sign):
 
 
 # --- transforms inside a vector --------------------------------------------------------------------------------------
-def _picked(builder, x, places, factors):
-    """factors[i] * x[places[i]] for every lane i."""
-    picked = builder.shuffle_vector(x, x, _mask(places))
+def _picked(builder, x, indices, factors):
+    """factors[i] * x[indices[i]] for every lane i."""
+    picked = builder.shuffle_vector(x, x, _mask(indices))
     return builder.mul(picked, _constant(x.type, factors)) if set(factors) != {1} else picked
 
 

@@ -237,9 +237,9 @@ def nonzero_lanes(typingctx, array, offset):
     """Bit i of the result: whether element offset + i of an array is not 0; 16 elements."""
 
     def codegen(context, builder, sig, args):
-        kind = ir.VectorType(ir.IntType(array.dtype.bitwidth), 16)
-        lanes = _load(builder, _address(context, builder, sig.args[0], args[0], args[1], kind))
-        different = builder.icmp_unsigned("!=", lanes, ir.Constant(kind, None))
+        vector_type = ir.VectorType(ir.IntType(array.dtype.bitwidth), 16)
+        lanes = _load(builder, _address(context, builder, sig.args[0], args[0], args[1], vector_type))
+        different = builder.icmp_unsigned("!=", lanes, ir.Constant(vector_type, None))
         return builder.zext(builder.bitcast(different, ir.IntType(16)), ir.IntType(64))
 
     return types.int64(array, types.intp), codegen

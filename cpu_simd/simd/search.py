@@ -37,8 +37,8 @@ def _abs_diff_sum(builder, window, block, window_lane, block_lane):
     total = _constant(wide, [0] * 16)
     for k in range(4):
         # each half of the window has its own sixteen samples; lane 8 + i is in the upper half
-        places = [half * 16 + window_lane + i + k for half in range(2) for i in range(8)]
-        w = builder.zext(builder.shuffle_vector(window, window, _mask(places)), wide)
+        indices = [half * 16 + window_lane + i + k for half in range(2) for i in range(8)]
+        w = builder.zext(builder.shuffle_vector(window, window, _mask(indices)), wide)
         c = builder.zext(builder.shuffle_vector(block, block, _mask([block_lane + k] * 16)), wide)
         total = builder.add(total, _abs(builder, builder.sub(w, c)))
     return total
@@ -94,8 +94,8 @@ def _windows_32(builder, at_reference):
     """Windows of 32 candidates: six groups of eight samples, arranged so that each 128-bit lane holds two."""
     groups = ir.VectorType(ir.IntType(64), 4)
     low, high = (_load(builder, at_reference(offset, groups)) for offset in (0, 16))  # groups 0-3 and 2-5
-    places = ((0, 1, 1, 2, 2, 3, 3, 6), (1, 2, 2, 3, 3, 6, 6, 7))
-    return [builder.bitcast(builder.shuffle_vector(low, high, _mask(p)), _BYTES_64.ir) for p in places]
+    indices = ((0, 1, 1, 2, 2, 3, 3, 6), (1, 2, 2, 3, 3, 6, 6, 7))
+    return [builder.bitcast(builder.shuffle_vector(low, high, _mask(p)), _BYTES_64.ir) for p in indices]
 
 
 def _sads_32(builder, at_source, windows):
@@ -135,9 +135,9 @@ def _row_sads_portable(builder, at_source, at_reference, lanes):
 def _place(context, builder, sig, args, n):
     """A function that makes the address of an element of array number n, whose offset follows it, by more elements."""
 
-    def address(more, kind):
+    def address(more, pointee):
         offset = builder.add(args[n + 1], ir.Constant(args[n + 1].type, more))
-        return _address(context, builder, sig.args[n], args[n], offset, kind)
+        return _address(context, builder, sig.args[n], args[n], offset, pointee)
 
     return address
 
@@ -150,11 +150,11 @@ def _make_row_sads(native, arranged):
             if not native:
                 sads = _row_sads_portable(builder, at_source, at_reference, like.lanes)
             else:
-                make, compare, kind = _WINDOWS[like.lanes]
+                make, compare, vec = _WINDOWS[like.lanes]
                 windows = (
                     make(builder, at_reference)
                     if not arranged
-                    else [_load(builder, at_reference(n * kind.lanes, kind.ir)) for n in range(2)]
+                    else [_load(builder, at_reference(n * vec.lanes, vec.ir)) for n in range(2)]
                 )
                 sads = compare(builder, at_source, windows)
             return context.make_tuple(builder, sig.return_type, sads)
@@ -182,8 +182,8 @@ def _make_arrange_row(native):
                 parts = enumerate(_WINDOWS[like.lanes][0](builder, at_reference))
                 parts = [(n * part.type.count, part) for n, part in parts]
             else:
-                kinds = (0, ir.VectorType(ir.IntType(8), like.lanes)), (like.lanes - 1, u8x16.ir)
-                parts = [(offset, _load(builder, at_reference(offset, kind))) for offset, kind in kinds]
+                loads = (0, ir.VectorType(ir.IntType(8), like.lanes)), (like.lanes - 1, u8x16.ir)
+                parts = [(offset, _load(builder, at_reference(offset, vector_type))) for offset, vector_type in loads]
             for offset, part in parts:
                 builder.store(part, at_window(offset, part.type)).align = 1
             return context.get_dummy_value()
@@ -211,8 +211,8 @@ def arrange_two_rows(typingctx, reference, at, below, windows, to, like):
             for at in (args[1], builder.add(args[1], args[2]))
         ]
         rows = [_load(builder, row) for row in rows]
-        for n, places in enumerate(((0, 1, 1, 2), (1, 2, 2, 3))):
-            both = [*places, *(4 + p for p in places)][: like.lanes // 4]
+        for n, indices in enumerate(((0, 1, 1, 2), (1, 2, 2, 3))):
+            both = [*indices, *(4 + p for p in indices)][: like.lanes // 4]
             part = builder.shuffle_vector(*rows, _mask(both))
             builder.store(part, at_window(8 * n * part.type.count, part.type)).align = 1
         return context.get_dummy_value()
@@ -229,8 +229,8 @@ def window_of(typingctx, reference, at, like):
         if like.lanes == 16:
             return _windows_16(builder, at_reference)[0]
         groups = _load(builder, at_reference(0, ir.VectorType(ir.IntType(64), 8)))
-        places = (0, 1, 1, 2, 2, 3, 3, 4)
-        return builder.bitcast(builder.shuffle_vector(groups, groups, _mask(places)), _BYTES_64.ir)
+        indices = (0, 1, 1, 2, 2, 3, 3, 4)
+        return builder.bitcast(builder.shuffle_vector(groups, groups, _mask(indices)), _BYTES_64.ir)
 
     return (u8x32 if like.lanes == 16 else _BYTES_64)(reference, types.intp, like), codegen
 

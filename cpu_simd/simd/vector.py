@@ -41,7 +41,7 @@ class Vec:
 
     def __call__(self, *arguments):
         """The signature of a function of these arguments, Numba's types or Vec, which returns such a vector."""
-        return self.numba(*[kind.numba if isinstance(kind, Vec) else kind for kind in arguments])
+        return self.numba(*[argument.numba if isinstance(argument, Vec) else argument for argument in arguments])
 
 
 u8x8, u8x16, u8x32 = Vec(8, 8), Vec(8, 16), Vec(8, 32)

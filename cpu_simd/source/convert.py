@@ -12,9 +12,9 @@ import numpy as np
 
 from ...jit.kernel import closed_kernel, helper
 from ...standard.sample_format import SAMPLE_MIDDLE, Sample
-from ..layout import KINDS
+from ..layout import RGB_DTYPES
 
-UINT8, FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = KINDS
+UINT8, FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = RGB_DTYPES
 # Scaled samples outside of these are not those of the range that was assumed: a tenth beyond 0..255
 LEAST_SAMPLE, MOST_SAMPLE = np.float32(-25.5), np.float32(280.5)
 _TO_FLOAT16 = np.float32(2.0**112)  # bits of a float16 at the place of a float32's are too small by this factor
@@ -185,13 +185,13 @@ def _load_float(rgb, width, height, row0, row1, out):
         rgb.outside[0] = 1
 
 
-_LOADERS = dict(zip(KINDS, (_load_uint8, _load_float16, _load_bfloat16, _load_float, _load_float)))
+_LOADERS = dict(zip(RGB_DTYPES, (_load_uint8, _load_float16, _load_bfloat16, _load_float, _load_float)))
 
 
-def load_rgb(kind, rgb, width, height, row0, row1, out):
+def load_rgb(dtype, rgb, width, height, row0, row1, out):
     """Not part of the standard: RGB to BT.709 limited range, as the docstring of cuda_src/source/convert.py says.
 
-    kind: one of KINDS, the type of the samples; rgb: HostRgb of width x height; row0, row1: of chroma; out: Planes, each
+    dtype: one of RGB_DTYPES, of the samples; rgb: HostRgb of width x height; row0, row1: of chroma; out: Planes, each
     uint8 and at least of display size, of which the display area is written.
     """
-    _LOADERS[kind](rgb, width, height, row0, row1, out)
+    _LOADERS[dtype](rgb, width, height, row0, row1, out)

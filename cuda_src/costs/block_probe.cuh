@@ -80,10 +80,10 @@ DEVICE unsigned predicted(const Source &source, int k, const Sample *luma, unsig
     low[4 + i] = __ldg(words_b + i * words);
     high[4 + i] = __ldg(words_b + i * words + next_b);
   }
-  const uint4 own = source.rows[0][k], more = source.rows[1][k];
+  const uint4 block_words = source.rows[0][k], more = source.rows[1][k];
 #pragma unroll
   for (int i = 0; i < 4; i++) p[i] = average4(unaligned(low[i], high[i], a), unaligned(low[4 + i], high[4 + i], b));
-  const Transformed t = {{own.x, own.y, own.z, own.w}, {more.x, more.y, more.z, more.w}};
+  const Transformed t = {{block_words.x, block_words.y, block_words.z, block_words.w}, {more.x, more.y, more.z, more.w}};
   return satd ? satd_4x4(t, p) : sad_4x4(t.first, p);
 }
 
@@ -93,13 +93,13 @@ DEVICE constexpr int class_of_word(int i) { return i < 4 ? (i & 1 ? 2 : 0) : i &
 // Squared error of block k with prediction p: that of the coefficients, each in units of its basis function
 DEVICE unsigned squared_error(const Source &source, int k, const unsigned *p) {
   const uint4 even = source.coefficients[0][k], odd = source.coefficients[1][k];
-  const unsigned own[8] = {even.x, even.y, even.z, even.w, odd.x, odd.y, odd.z, odd.w};
+  const unsigned source_words[8] = {even.x, even.y, even.z, even.w, odd.x, odd.y, odd.z, odd.w};
   constexpr unsigned WEIGHT[3] = {25, 4, 10};  // 400 / the squares of basis functions: 16, 100, 40
   unsigned c[8], sum = 0;  // at most 400 * 16 * 255^2
   transformed_columns(p, c);
 #pragma unroll
   for (int i = 0; i < 8; i++) {
-    unsigned v = c[i] - own[i];
+    unsigned v = c[i] - source_words[i];
     v += (v & 0x8000) << 1;  // halves
     const int low = short(v), high = short(v >> 16);
     sum += WEIGHT[class_of_word(i)] * unsigned(low * low + high * high);
@@ -109,9 +109,9 @@ DEVICE unsigned squared_error(const Source &source, int k, const unsigned *p) {
 
 // Difference in energy of prediction p to block k, kept for SATD
 DEVICE int energy_difference(const Source &source, int k, const unsigned *p) {
-  const uint4 own = source.rows[0][k], more = source.rows[1][k];
+  const uint4 words = source.rows[0][k], more = source.rows[1][k];
   const unsigned none[4] = {0, 0, 0, 0};
-  const Transformed t = {{own.x, own.y, own.z, own.w}, {more.x, more.y, more.z, more.w}};
+  const Transformed t = {{words.x, words.y, words.z, words.w}, {more.x, more.y, more.z, more.w}};
   const int sum = short(source.coefficients[0][k].x);  // the DC
   return ac_energy(p) - (2 * int(satd_4x4(t, none)) - sum);
 }
@@ -119,20 +119,20 @@ DEVICE int energy_difference(const Source &source, int k, const unsigned *p) {
 // Worth of the levels of block k with prediction p
 DEVICE unsigned levels_score(const Source &source, int k, const unsigned *p, const Limits &limits) {
   const uint4 even = source.coefficients[0][k], odd = source.coefficients[1][k];
-  const unsigned own[8] = {even.x, even.y, even.z, even.w, odd.x, odd.y, odd.z, odd.w};
+  const unsigned source_words[8] = {even.x, even.y, even.z, even.w, odd.x, odd.y, odd.z, odd.w};
   // a level of one by its place, the lower half first; a larger one is always worth its bits
   constexpr unsigned LEVEL_SCORES[8] = {0x0103, 0x0102, 0x0002, 0, 0x0102, 0x0001, 0x0001, 0};
   unsigned c[8], score = 0, larger = 0;
   transformed_columns(p, c);
 #pragma unroll
   for (int i = 0; i < 8; i++) {
-    const int kind = class_of_word(i);
-    unsigned v = c[i] - own[i];
+    const int position = class_of_word(i);
+    unsigned v = c[i] - source_words[i];
     v += (v & 0x8000) << 1;  // halves
     const unsigned sign = signs2(v);
     const unsigned magnitudes = (v ^ sign) + (sign & BOTH_HALVES);
-    if (LEVEL_SCORES[i]) score = dot2(min2(add_max2(magnitudes, limits.one[kind], 0), BOTH_HALVES), LEVEL_SCORES[i], score);
-    larger = add_max2(magnitudes, limits.two[kind], larger);
+    if (LEVEL_SCORES[i]) score = dot2(min2(add_max2(magnitudes, limits.one[position], 0), BOTH_HALVES), LEVEL_SCORES[i], score);
+    larger = add_max2(magnitudes, limits.two[position], larger);
   }
   return score + (larger ? BUDGET : 0);
 }

@@ -29,7 +29,7 @@ struct Entry {
 };
 
 // Where the block of this lane is predicted, and what the kernel gets
-struct Place {
+struct BlockReferences {
   const Sample *luma;
   const int *slots, *bi_weights;
   unsigned plane_size;
@@ -42,24 +42,24 @@ struct Found {
   size_t n_mb;
 };
 
-DEVICE Entry best_entry(const Found &found, int part, int first, int count, int lam) {
+DEVICE Entry best_entry(const Found &found, int partition, int first, int count, int lam) {
   const int most = most_ref_idx_bits(count);
   Entry best = {NONE, COST_NOT_REFINED >> 1, 0, 0};
   for (int r = 0; r < count; r++) {
-    const int cost = found.cost[(first + r) * found.n_mb * 41 + 32 + part] + lam * ref_idx_bits(r, most);
+    const int cost = found.cost[(first + r) * found.n_mb * 41 + 32 + partition] + lam * ref_idx_bits(r, most);
     if (cost < best.cost) best.cost = cost, best.entry = r;
   }
   if (best.entry < 0) return best;
   const size_t at = (first + best.entry) * found.n_mb;
-  best.v = found.mv[at * 41 + 32 + part];
+  best.v = found.mv[at * 41 + 32 + partition];
   best.rate = lam * (ref_idx_bits(best.entry, most) + difference_bits(best.v, found.predictor[at]));
   return best;
 }
 
 // The prediction of this lane's block from an entry of both lists
-DEVICE void predict(const Source &source, const Place &place, int entry, unsigned v, unsigned *p) {
-  const Sample *luma = place.luma + size_t(__ldg(place.slots + entry)) * 4 * place.plane_size;
-  predicted(source, threadIdx.x & 15, luma, place.plane_size, place.stride, place.at, x_of(v), y_of(v), false, p);
+DEVICE void predict(const Source &source, const BlockReferences &references, int entry, unsigned v, unsigned *p) {
+  const Sample *luma = references.luma + size_t(__ldg(references.slots + entry)) * 4 * references.plane_size;
+  predicted(source, threadIdx.x & 15, luma, references.plane_size, references.stride, references.at, x_of(v), y_of(v), false, p);
 }
 
 // Distortion of this lane's block: 8.4.2.3.2 with logWD 5 and no offset, for equal weights the rounded average
@@ -77,15 +77,15 @@ DEVICE int distortion(const Source &source, const unsigned *p0, const unsigned *
     p[i] = pack4(s[0], s[1], s[2], s[3]);
   }
   const int k = threadIdx.x & 15;
-  const uint4 own = source.rows[0][k], more = source.rows[1][k];
-  const Transformed t = {{own.x, own.y, own.z, own.w}, {more.x, more.y, more.z, more.w}};
+  const uint4 words = source.rows[0][k], more = source.rows[1][k];
+  const Transformed t = {{words.x, words.y, words.z, words.w}, {more.x, more.y, more.z, more.w}};
   return int(satd ? satd_4x4(t, p) : sad_4x4(t.first, p));
 }
 
 // Lowers the keys of this lane's quadrant, 16x8, 8x16 and 16x16 by a pair with this distortion of its block
-DEVICE void weigh(int own, int rate, int order, bool counts, int *keys) {
+DEVICE void weigh(int block_cost, int rate, int order, bool counts, int *keys) {
   const auto with = [](int sum, int lanes) { return sum + __shfl_xor_sync(FULL_WARP, sum, lanes); };
-  const int quadrant = with(with(own, 1), 4), half = with(quadrant, 2);
+  const int quadrant = with(with(block_cost, 1), 4), half = with(quadrant, 2);
   const int sums[4] = {quadrant, half, with(quadrant, 8), with(half, 8)};
 #pragma unroll
   for (int l = 0; l < 4; l++)
@@ -101,12 +101,12 @@ DEVICE unsigned moved_by(unsigned v, int dx, int dy) { return vector_of(x_of(v) 
 // Vectors of the best pair move a quarter sample, of list 0, list 1 or both by `step`: eight pairs from number `first` on.
 // legal: of a vector
 template <class Legal>
-DEVICE void move(const Source &source, const Place &place, const Found &found, int step, int first, int lam, bool satd, Legal legal, Tried *pairs,
+DEVICE void move(const Source &source, const BlockReferences &references, const Found &found, int step, int first, int lam, bool satd, Legal legal, Tried *pairs,
                  int *keys) {
   const int lane = threadIdx.x & 31;
   const Tried best = pairs[keys[3] & ((1 << ORDER) - 1)];
-  const int e0 = best.entries & 255, e1 = best.entries >> 8, of_list1 = place.n_ref + e1;
-  const int weight = __ldg(place.bi_weights + e0 * place.n_ref1 + e1);
+  const int e0 = best.entries & 255, e1 = best.entries >> 8, of_list1 = references.n_ref + e1;
+  const int weight = __ldg(references.bi_weights + e0 * references.n_ref1 + e1);
   const unsigned predictor0 = found.predictor[e0 * found.n_mb], predictor1 = found.predictor[of_list1 * found.n_mb];
   const int before = difference_bits(best.v0, predictor0) + difference_bits(best.v1, predictor1);
   const auto nearby = [&](int i) {
@@ -121,14 +121,14 @@ DEVICE void move(const Source &source, const Place &place, const Found &found, i
   if (lane < 8) pairs[first + lane] = nearby(lane);
   __syncwarp();
   unsigned p0[4], p1[4];
-  if (step == 0) predict(source, place, of_list1, best.v1, p1);
-  if (step == 1) predict(source, place, e0, best.v0, p0);
+  if (step == 0) predict(source, references, of_list1, best.v1, p1);
+  if (step == 1) predict(source, references, e0, best.v0, p0);
 #pragma unroll 1
   for (int i = lane >> 4; i < 8; i += 2) {
     const Tried pair = pairs[first + i];
     const bool may = legal(pair.v0) && legal(pair.v1);
-    if (step != 1) predict(source, place, e0, may ? pair.v0 : best.v0, p0);
-    if (step != 0) predict(source, place, of_list1, may ? pair.v1 : best.v1, p1);
+    if (step != 1) predict(source, references, e0, may ? pair.v0 : best.v0, p0);
+    if (step != 0) predict(source, references, of_list1, may ? pair.v1 : best.v1, p1);
     weigh(distortion(source, p0, p1, weight, satd), pair.rate, first + i, may, keys);
   }
   join_halves(keys);
@@ -149,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const Samp
   Tried *pairs = all_pairs + (threadIdx.x >> 5) * MOST_PAIRS;
   wait_for_the_kernel_before();
   const int at = (y0 + 4 * (block >> 2) + pad) * stride + x0 + 4 * (block & 3) + pad;
-  const Place place = {luma, slots, bi_weights, unsigned(stride) * height, stride, at, n_ref, n_ref1};
+  const BlockReferences references = {luma, slots, bi_weights, unsigned(stride) * height, stride, at, n_ref, n_ref1};
   const Found found = {all_cost + size_t(mb) * 41, all_mv + size_t(mb) * 41, all_predictor + mb, size_t(mb_width) * mb_height};
   const auto legal = [&](unsigned v) { return inside(x_of(v), y_of(v), x0, y0, mb_width * 16, mb_height * 16, pad, max_mv_y); };
   if (lane < 16) {
@@ -162,13 +162,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const Samp
   // the best entries: of list 0 in lane `part`, of list 1 in lane 16 + `part`
   const bool wanted = block < PARTS && (block == B_WHOLE || partition_mask & (block < B_16x8_PART ? 4 : 2));
   const bool second = lane >= 16;
-  Entry own = {NONE, 0, 0, 0};
-  if (wanted) own = best_entry(found, block, second ? n_ref : 0, second ? n_ref1 : n_ref, lam);
+  Entry lane_entry = {NONE, 0, 0, 0};
+  if (wanted) lane_entry = best_entry(found, block, second ? n_ref : 0, second ? n_ref1 : n_ref, lam);
   // pairs of them, the undivided macroblock's first: a lane each
-  const int part = lane == 0 ? B_WHOLE : (lane - 1) & 15;
-  const int e0 = __shfl_sync(FULL_WARP, own.entry, part), e1 = __shfl_sync(FULL_WARP, own.entry, 16 + part);
-  const unsigned v0 = __shfl_sync(FULL_WARP, own.v, part), v1 = __shfl_sync(FULL_WARP, own.v, 16 + part);
-  const int rate = __shfl_sync(FULL_WARP, own.rate, part) + __shfl_sync(FULL_WARP, own.rate, 16 + part);
+  const int partition = lane == 0 ? B_WHOLE : (lane - 1) & 15;
+  const int e0 = __shfl_sync(FULL_WARP, lane_entry.entry, partition), e1 = __shfl_sync(FULL_WARP, lane_entry.entry, 16 + partition);
+  const unsigned v0 = __shfl_sync(FULL_WARP, lane_entry.v, partition), v1 = __shfl_sync(FULL_WARP, lane_entry.v, 16 + partition);
+  const int rate = __shfl_sync(FULL_WARP, lane_entry.rate, partition) + __shfl_sync(FULL_WARP, lane_entry.rate, 16 + partition);
   bool tried = lane < PARTS && e0 >= 0 && e1 >= 0 && legal(v0) && legal(v1);
   const unsigned all = __ballot_sync(FULL_WARP, tried);
 #pragma unroll
@@ -189,39 +189,39 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const Samp
     const Tried pair = pairs[from];
     const int a = pair.entries & 255, b = pair.entries >> 8;
     unsigned p0[4], p1[4];
-    predict(source, place, a, pair.v0, p0);
-    predict(source, place, n_ref + b, pair.v1, p1);
+    predict(source, references, a, pair.v0, p0);
+    predict(source, references, n_ref + b, pair.v1, p1);
     weigh(distortion(source, p0, p1, __ldg(bi_weights + a * n_ref1 + b), satd), pair.rate, from, true, keys);
   }
   join_halves(keys);
   // both lists of the undivided macroblock are worth refining where they cost less than one
-  const int in_list0 = __shfl_sync(FULL_WARP, own.cost, B_WHOLE) + lam * B_BITS_L0;
-  const int in_list1 = __shfl_sync(FULL_WARP, own.cost, 16 + B_WHOLE) + lam * B_BITS_L1;
+  const int in_list0 = __shfl_sync(FULL_WARP, lane_entry.cost, B_WHOLE) + lam * B_BITS_L0;
+  const int in_list1 = __shfl_sync(FULL_WARP, lane_entry.cost, 16 + B_WHOLE) + lam * B_BITS_L1;
   if (refined && all && (keys[3] >> ORDER) + lam * B_BITS_BI < min(in_list0, in_list1)) {
 #pragma unroll 1
-    for (int step = 0; step < 3; step++) move(source, place, found, step, PARTS + 8 * step, lam, satd, legal, pairs, keys);
+    for (int step = 0; step < 3; step++) move(source, references, found, step, PARTS + 8 * step, lam, satd, legal, pairs, keys);
   }
   // the choices, a lane each
   const int c = lane < N_B_CHOICES ? lane : 0, k = min(c, B_WHOLE);
-  const int kinds = c < B_WHOLE ? 7 : 1 << (c - B_WHOLE);
+  const int pred_modes = c < B_WHOLE ? 7 : 1 << (c - B_WHOLE);
   const int of_quadrant = __shfl_sync(FULL_WARP, keys[0], (k & 2) * 4 + (k & 1) * 2);
   const int of_16x8 = __shfl_sync(FULL_WARP, keys[1], (k & 1) * 8), of_8x16 = __shfl_sync(FULL_WARP, keys[2], (k & 1) * 2);
   const int key = k < B_16x8_PART ? of_quadrant : k < B_8x16_PART ? of_16x8 : k < B_WHOLE ? of_8x16 : keys[3];
-  const int r0 = __shfl_sync(FULL_WARP, own.entry, k), r1 = __shfl_sync(FULL_WARP, own.entry, 16 + k);
-  const int c0 = __shfl_sync(FULL_WARP, own.cost, k), c1 = __shfl_sync(FULL_WARP, own.cost, 16 + k);
-  const int b0 = __shfl_sync(FULL_WARP, own.rate, k), b1 = __shfl_sync(FULL_WARP, own.rate, 16 + k);
-  const unsigned w0 = __shfl_sync(FULL_WARP, own.v, k), w1 = __shfl_sync(FULL_WARP, own.v, 16 + k);
+  const int r0 = __shfl_sync(FULL_WARP, lane_entry.entry, k), r1 = __shfl_sync(FULL_WARP, lane_entry.entry, 16 + k);
+  const int c0 = __shfl_sync(FULL_WARP, lane_entry.cost, k), c1 = __shfl_sync(FULL_WARP, lane_entry.cost, 16 + k);
+  const int b0 = __shfl_sync(FULL_WARP, lane_entry.rate, k), b1 = __shfl_sync(FULL_WARP, lane_entry.rate, 16 + k);
+  const unsigned w0 = __shfl_sync(FULL_WARP, lane_entry.v, k), w1 = __shfl_sync(FULL_WARP, lane_entry.v, 16 + k);
   int best = B_NOT_ALLOWED, chosen = B_NOT_ALLOWED;
   Tried vectors = {0, 0, entries_of(NONE & 255, NONE), 0};
-  if (kinds & 1 && r0 >= 0 && c0 + lam * B_BITS_L0 < best) {
+  if (pred_modes & 1 && r0 >= 0 && c0 + lam * B_BITS_L0 < best) {
     best = c0 + lam * B_BITS_L0, chosen = c0 - b0;
     vectors = {w0, 0, entries_of(r0, NONE), 0};
   }
-  if (kinds & 2 && r1 >= 0 && c1 + lam * B_BITS_L1 < best) {
+  if (pred_modes & 2 && r1 >= 0 && c1 + lam * B_BITS_L1 < best) {
     best = c1 + lam * B_BITS_L1, chosen = c1 - b1;
     vectors = {0, w1, entries_of(NONE & 255, r1), 0};
   }
-  if (kinds & 4 && (r0 >= 0 || r1 >= 0) && key != NO_PAIR && (key >> ORDER) + lam * B_BITS_BI < best) {
+  if (pred_modes & 4 && (r0 >= 0 || r1 >= 0) && key != NO_PAIR && (key >> ORDER) + lam * B_BITS_BI < best) {
     vectors = pairs[key & ((1 << ORDER) - 1)];
     chosen = (key >> ORDER) - vectors.rate;
   }

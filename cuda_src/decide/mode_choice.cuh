@@ -13,13 +13,13 @@
 DEVICE Motion from_lane(const Motion &m, int lane) { return {__shfl_sync(FULL_WARP, m.ref, lane), __shfl_sync(FULL_WARP, m.v, lane)}; }
 
 DEVICE unsigned predict(const Motion *mv_cache, int bx, int by, int bw, int bh, int ref) {
-  const Motion *own = mv_cache + 6 * (by + 1) + bx + 1;
-  Motion c = own[bw - 6];
-  const Motion d = own[-7];
+  const Motion *cell = mv_cache + 6 * (by + 1) + bx + 1;
+  Motion c = cell[bw - 6];
+  const Motion d = cell[-7];
   const bool corner = corner_available(bx, by, bw) & (c.ref != -2);
   c.ref = corner ? c.ref : d.ref;
   c.v = corner ? c.v : d.v;
-  return choose_predictor(bx, by, bw, bh, ref, own[-1], own[-6], c);
+  return choose_predictor(bx, by, bw, bh, ref, cell[-1], cell[-6], c);
 }
 
 // Best reference of partition k with its vector, in `chosen`; its cost with the bits of ref_idx
@@ -46,21 +46,21 @@ DEVICE uint2 half_sums(unsigned v) {
 }
 
 // The samples of a macroblock: position of the block of this lane
-struct Place {
+struct BlockPosition {
   int x0, y0, at, stride;
   unsigned plane_size;
 };
-DEVICE Place place_of(const Picture &p, int x0, int y0) {
+DEVICE BlockPosition position_of(const Picture &p, int x0, int y0) {
   const int k = threadIdx.x & 15, stride = p.mb_width * 16 + 2 * p.pad;
   return {x0, y0, (y0 + 4 * (k >> 2) + p.pad) * stride + x0 + 4 * (k & 3) + p.pad, stride, unsigned(stride) * (p.mb_height * 16 + 2 * p.pad)};
 }
 // The distortions at a vector for the lower lanes and another for the upper lanes, ILLEGAL for an illegal vector
-DEVICE uint2 try_two(const Picture &p, const MacroblockCache &m, const Place &place, unsigned v, unsigned *samples) {
-  const bool legal = inside(x_of(v), y_of(v), place.x0, place.y0, p.mb_width * 16, p.mb_height * 16, p.pad, p.max_mv_y);
+DEVICE uint2 try_two(const Picture &p, const MacroblockCache &m, const BlockPosition &position, unsigned v, unsigned *samples) {
+  const bool legal = inside(x_of(v), y_of(v), position.x0, position.y0, p.mb_width * 16, p.mb_height * 16, p.pad, p.max_mv_y);
   const unsigned all = __ballot_sync(FULL_WARP, legal);
-  const unsigned own = legal ? v : 0;
+  const unsigned vector = legal ? v : 0;
   uint2 sums = half_sums(
-      predicted(m.source, threadIdx.x & 15, p.reference, place.plane_size, place.stride, place.at, x_of(own), y_of(own), p.satd, samples));
+      predicted(m.source, threadIdx.x & 15, p.reference, position.plane_size, position.stride, position.at, x_of(vector), y_of(vector), p.satd, samples));
   if (!(all & 1)) sums.x = ILLEGAL;
   if (!(all >> 31)) sums.y = ILLEGAL;
   return sums;
@@ -72,7 +72,7 @@ struct Tried {
 };
 
 // Distortions of the P_Skip vector and the predictor
-DEVICE Tried tried(const Picture &p, MacroblockCache &m, const Limits &limits, const Place &place, unsigned skip, unsigned middle) {
+DEVICE Tried tried(const Picture &p, MacroblockCache &m, const Limits &limits, const BlockPosition &position, unsigned skip, unsigned middle) {
   const int lane = threadIdx.x & 31;
   const unsigned vector = lane <= TRIED ? atomic_load(m.tried + lane) : NOWHERE;
   const int known = lane < TRIED ? atomic_load(m.value + lane) : 0, error = lane < TRIED && p.by_cost ? atomic_load(m.error + lane) : 0;
@@ -81,8 +81,8 @@ DEVICE Tried tried(const Picture &p, MacroblockCache &m, const Limits &limits, c
   if (min(skip_at, middle_at) >= 0)
     return {__shfl_sync(FULL_WARP, known, skip_at), __shfl_sync(FULL_WARP, known, middle_at), __shfl_sync(FULL_WARP, error, skip_at)};
   unsigned samples[4];
-  const unsigned own = lane < 16 ? skip : middle;
-  const uint2 sums = try_two(p, m, place, own, samples);
+  const unsigned lane_vector = lane < 16 ? skip : middle;
+  const uint2 sums = try_two(p, m, position, lane_vector, samples);
   uint2 score, errors = make_uint2(0, 0);
   if (p.by_cost) {
     errors = half_sums(squared_error(m.source, lane & 15, samples));
@@ -103,7 +103,7 @@ DEVICE Tried tried(const Picture &p, MacroblockCache &m, const Limits &limits, c
   const bool one = skip_at < 0, second = skip != middle && middle_at < 0;
   if ((lane == 0 && one) || (lane == 16 && second)) {
     const int at = (first + (lane && one)) % TRIED;
-    atomicExch(m.tried + at, own);
+    atomicExch(m.tried + at, lane_vector);
     atomicExch(m.value + at, lane ? t.middle : t.skip);
     if (p.by_cost) atomicExch(m.error + at, int(lane ? errors.y : errors.x));
   }
@@ -113,7 +113,7 @@ DEVICE Tried tried(const Picture &p, MacroblockCache &m, const Limits &limits, c
 }
 
 // The cheapest of the eight quarter-sample neighbours of `choice`, the first on a tie, if it costs less than `best`
-DEVICE void refine(const Picture &p, MacroblockCache &m, const Place &place, unsigned middle, int &best, Motion &choice) {
+DEVICE void refine(const Picture &p, MacroblockCache &m, const BlockPosition &position, unsigned middle, int &best, Motion &choice) {
   const int lane = threadIdx.x & 31;
   const unsigned centre = lane < 2 ? atomic_load(m.centre + lane) : NOWHERE;
   const unsigned known = __ballot_sync(FULL_WARP, lane < 2 && centre == choice.v);
@@ -126,7 +126,7 @@ DEVICE void refine(const Picture &p, MacroblockCache &m, const Place &place, uns
     for (int round = 0; round < 4; round++) {
       const int i = 2 * round + (lane >> 4), n = i + (i >= 4);
       unsigned samples[4];
-      const uint2 two = try_two(p, m, place, vector_of(x_of(choice.v) + n % 3 - 1, y_of(choice.v) + n / 3 - 1), samples);
+      const uint2 two = try_two(p, m, position, vector_of(x_of(choice.v) + n % 3 - 1, y_of(choice.v) + n / 3 - 1), samples);
       if (lane == 2 * round + (round >= 2)) value = int(two.x);
       if (lane == 2 * round + 1 + (round >= 2)) value = int(two.y);
     }
@@ -150,7 +150,7 @@ DEVICE void refine(const Picture &p, MacroblockCache &m, const Place &place, uns
 // P_16x16 with the vector found, the P_Skip vector, the predictor or what lies about the best. a, b, c: neighbours. True: the
 // P_Skip vector costs no more than the vector found, and nothing of the residual would be left. By cost never; skip and skip_cost
 // are then for the comparison at the end.
-DEVICE bool whole_macroblock(const Picture &p, MacroblockCache &m, const Limits &limits, const Place &place, const Search &s, const Motion &a,
+DEVICE bool whole_macroblock(const Picture &p, MacroblockCache &m, const Limits &limits, const BlockPosition &position, const Search &s, const Motion &a,
                              const Motion &b, const Motion &c, int &best, Motion &choice, unsigned &skip, int &skip_cost) {
   const unsigned middle = choose_predictor(0, 0, 4, 4, 0, a, b, c);
   skip = skip_vector(a, b, middle);
@@ -166,7 +166,7 @@ DEVICE bool whole_macroblock(const Picture &p, MacroblockCache &m, const Limits 
       choice = {r, v};
     }
   }
-  const Tried t = tried(p, m, limits, place, skip, middle);
+  const Tried t = tried(p, m, limits, position, skip, middle);
   const int fixed = BITS_16x16 + ref_idx_bits(0, p.most_ref_idx_bits), skip_value = t.skip >> 2, middle_value = t.middle >> 2;
   skip_cost = p.by_cost && skip_value < ILLEGAL ? int((unsigned long long)(t.error) * RD_SKIP_WEIGHT[m.qp] >> 16) : COST_MAX;
   if (skip_value < ILLEGAL) {
@@ -184,12 +184,12 @@ DEVICE bool whole_macroblock(const Picture &p, MacroblockCache &m, const Limits 
     best = middle_value + s.lam * (fixed + BITS_LEAST);
     choice = {0, middle};
   }
-  if (choice.ref == 0) refine(p, m, place, middle, best, choice);
+  if (choice.ref == 0) refine(p, m, position, middle, best, choice);
   return false;
 }
 
-// 16x8 and 8x16 against `best`, one in the even lanes, one in the odd ones. own: of this lane's block, raster
-DEVICE int weigh_halves(const Picture &p, Motion *mv_caches, const Search &s, int kind, int &best, Motion &own) {
+// 16x8 and 8x16 against `best`, one in the even lanes, one in the odd ones. motion: of this lane's block, raster
+DEVICE int weigh_halves(const Picture &p, Motion *mv_caches, const Search &s, int mb_type, int &best, Motion &motion) {
   const int lane = threadIdx.x & 31, shape = lane & 1;
   Motion *mv_cache = mv_caches + MV_CACHE * shape, first = {0, 0}, second = {0, 0};
   int cost = s.lam * BITS_16x8, half_cost = 0;
@@ -208,71 +208,71 @@ DEVICE int weigh_halves(const Picture &p, Motion *mv_caches, const Search &s, in
     const Motion one = from_lane(first, i), other = from_lane(second, i);
     if (half < best && all < best) {
       best = all;
-      kind = i ? P_8x16 : P_16x8;
-      own = (i ? lane >> 1 : lane >> 3) & 1 ? other : one;
+      mb_type = i ? P_8x16 : P_16x8;
+      motion = (i ? lane >> 1 : lane >> 3) & 1 ? other : one;
     }
   }
-  return kind;
+  return mb_type;
 }
 
 // 8x8 against `best`, quadrant by quadrant, sub_mb_type t in the lanes 4 t to 4 t + 3 and an mv_cache of their own. least: lower
 // bound of the cost of all quadrants
-DEVICE int weigh_quarters(const Picture &p, Motion *mv_caches, const MacroblockCache &m, const Search &s, int least, int kind,
-                          int &best, Motion &own, int &sub_types) {
+DEVICE int weigh_quarters(const Picture &p, Motion *mv_caches, const MacroblockCache &m, const Search &s, int least, int mb_type,
+                          int &best, Motion &motion, int &sub_types) {
   const int lane = threadIdx.x & 31, t = lane >> 2 & 3, j = lane & 3, dx = j & 1, dy = j >> 1;
   const bool counts = t == SUB_4x4 || (t == SUB_8x4 ? !dx : t == SUB_4x8 ? !dy : !j);
   const bool allowed = t == SUB_8x8 || p.partition_mask & (t == SUB_4x4 ? 16 : 8);
-  Motion *mv_cache = mv_caches + MV_CACHE * t, mine = own;
+  Motion *mv_cache = mv_caches + MV_CACHE * t, mine = motion;
   int cost = s.lam * BITS_8x8, chosen = 0;
 #pragma unroll 1
   for (int q = 0; q < 4; q++) {
-    const int bx = (q & 1) * 2, by = (q >> 1) * 2, place = 6 * (by + dy + 1) + bx + dx + 1;
+    const int bx = (q & 1) * 2, by = (q >> 1) * 2, cell = 6 * (by + dy + 1) + bx + dx + 1;
     Motion whole = {0, 0};
     if (p.n_ref > 1) choose_reference(p, mv_caches, s, 32 + q, bx, by, 2, 2, whole);
     const int k = t == SUB_8x8 ? 32 + q : t == SUB_8x4 ? 16 + 2 * q + dy : t == SUB_4x8 ? 24 + 2 * q + dx : 4 * (by + dy) + bx + dx;
     const unsigned v = s.mv[41 * whole.ref + k];
     __syncwarp();
-    if (lane < 16) mv_cache[place] = {whole.ref, v};
+    if (lane < 16) mv_cache[cell] = {whole.ref, v};
     __syncwarp();
-    int part = 0;
+    int sub_cost = 0;
     if (counts) {
       const unsigned predictor = predict(mv_cache, bx + dx, by + dy, t <= SUB_8x4 ? 2 : 1, t == SUB_8x8 || t == SUB_4x8 ? 2 : 1, whole.ref);
-      part = s.distortion[41 * whole.ref + k] + s.lam * difference_bits(v, predictor);
+      sub_cost = s.distortion[41 * whole.ref + k] + s.lam * difference_bits(v, predictor);
     }
-    part += __shfl_xor_sync(FULL_WARP, part, 1);
-    part += __shfl_xor_sync(FULL_WARP, part, 2);
-    part += s.lam * (ref_idx_bits(whole.ref, p.most_ref_idx_bits) + sub_type_bits(t));
-    const int cheapest = __reduce_min_sync(FULL_WARP, allowed ? part * 4 + t : 2 * COST_MAX), sub = cheapest & 3;
+    sub_cost += __shfl_xor_sync(FULL_WARP, sub_cost, 1);
+    sub_cost += __shfl_xor_sync(FULL_WARP, sub_cost, 2);
+    sub_cost += s.lam * (ref_idx_bits(whole.ref, p.most_ref_idx_bits) + sub_type_bits(t));
+    const int cheapest = __reduce_min_sync(FULL_WARP, allowed ? sub_cost * 4 + t : 2 * COST_MAX), sub = cheapest & 3;
     cost += cheapest >> 2;
     least -= m.least[q];
     chosen |= sub << (2 * q);
-    if (max(cost, cost + least) >= best) return kind;
+    if (max(cost, cost + least) >= best) return mb_type;
     const unsigned predicts = __shfl_sync(FULL_WARP, v, 4 * sub + j);
     const unsigned stays = __shfl_sync(FULL_WARP, v, 4 * sub + (lane >> 1 & 2) + (lane & 1));
-    if (lane < 16) mv_cache[place] = {whole.ref, predicts};
+    if (lane < 16) mv_cache[cell] = {whole.ref, predicts};
     __syncwarp();
     if ((lane >> 3 & 1) * 2 + (lane >> 1 & 1) == q) mine = {whole.ref, stays};
   }
   best = cost;
-  own = mine;
+  motion = mine;
   sub_types = chosen;
   return P_8x8;
 }
 
-// Decides the macroblock at (x0, y0) from its neighbours: `around`: lanes 0..9 have the neighbour blocks. own: of block lane & 15.
+// Decides the macroblock at (x0, y0) from its neighbours: `around`: lanes 0..9 have the neighbour blocks. motion: of block lane & 15.
 // Returns mb_type | sub_mb_type << 8. mv_caches: [4][MV_CACHE]
 DEVICE int decide(const Picture &p, Motion *mv_caches, MacroblockCache &m, const Limits &limits, int x0, int y0, const Motion &around,
-                  Motion &own) {
+                  Motion &motion) {
   const int lane = threadIdx.x & 31;
   const Search s = search_of(m, p.n_ref, m.lam);
   Motion c = from_lane(around, 5), choice = {0, 0};
   const Motion a = from_lane(around, 6), b = from_lane(around, 1), d = from_lane(around, 0);
   if (c.ref == -2) c = d;
-  int best, skip_cost, kind = P_16x16, sub_types = 0;
+  int best, skip_cost, mb_type = P_16x16, sub_types = 0;
   unsigned skip;
-  const bool skipped = whole_macroblock(p, m, limits, place_of(p, x0, y0), s, a, b, c, best, choice, skip, skip_cost);
-  own = choice;
-  if (skipped) return kind;
+  const bool skipped = whole_macroblock(p, m, limits, position_of(p, x0, y0), s, a, b, c, best, choice, skip, skip_cost);
+  motion = choice;
+  if (skipped) return mb_type;
   const int quarters = m.least[0] + m.least[1] + m.least[2] + m.least[3];
   const int least_halves = p.partition_mask & 2 ? min(m.least[4], m.least[5]) : COST_MAX;
   const int least_quarters = p.partition_mask & 4 ? quarters + s.lam * BITS_8x8 : COST_MAX;
@@ -282,19 +282,19 @@ DEVICE int decide(const Picture &p, Motion *mv_caches, MacroblockCache &m, const
       for (int t = 0; t < 4; t++) mv_caches[MV_CACHE * t + (lane < 6 ? lane : 6 * (lane - 5))] = around;
     }
     __syncwarp();
-    if (least_halves < best) kind = weigh_halves(p, mv_caches, s, kind, best, own);
-    if (least_quarters < best) kind = weigh_quarters(p, mv_caches, m, s, quarters, kind, best, own, sub_types);
+    if (least_halves < best) mb_type = weigh_halves(p, mv_caches, s, mb_type, best, motion);
+    if (least_quarters < best) mb_type = weigh_quarters(p, mv_caches, m, s, quarters, mb_type, best, motion, sub_types);
   }
   if (m.intra_cost + s.lam * BITS_INTRA < best) {
     best = m.intra_cost + s.lam * BITS_INTRA;
-    kind = I_16x16;
+    mb_type = I_16x16;
     sub_types = 0;
-    own = {-1, 0};
+    motion = {-1, 0};
   }
   if (p.by_cost && skip_cost <= best + m.skip_limit) {
-    kind = P_SKIP;
+    mb_type = P_SKIP;
     sub_types = 0;
-    own = {0, skip};
+    motion = {0, skip};
   }
-  return kind | sub_types << 8;
+  return mb_type | sub_types << 8;
 }

@@ -13,8 +13,8 @@
 
 constexpr int WORKERS = WARPS - 1;  // the last warp receives messages
 constexpr unsigned RIGHT_COLUMN = 0x8888, BOTTOM_ROW = 0xf000, BOTTOM_LEFT = 0x1000, BOTTOM_RIGHT = 0x8000;
-constexpr int NOTHING = -1, OVER = -2;  // results of `take` that are no place
-// Words of a tile's inbox: by place, the number of messages from other tiles. Two places get none: [DONE] counts ended
+constexpr int NOTHING = -1, OVER = -2;  // results of `take` that are no macroblock
+// Words of a tile's inbox: by macroblock, the number of messages from other tiles. Two words get none: [DONE] counts ended
 // predecessor tiles, [OPEN] is unused
 constexpr int DONE = 31, OPEN = 30;
 // Words before all inboxes: counters of tickets, of open messages (minus the tiles that have finished a first pass), of launches
@@ -30,7 +30,7 @@ struct alignas(8) Board {
 };
 DEVICE unsigned long long *both(Board &b) { return reinterpret_cast<unsigned long long *>(&b.dirty); }
 
-// Takes a dirty macroblock and returns its place; prefers one whose neighbours are not pending, then the first from place
+// Takes a dirty macroblock and returns its index in the tile; prefers one whose neighbours are not pending, then the first from
 // `first` on. Called by one lane
 DEVICE int take(Board &b, int first) {
   constexpr unsigned LAST = 0x80808080u, LAST_TWO = 0xc0c0c0c0u;
@@ -41,12 +41,12 @@ DEVICE int take(Board &b, int first) {
     const unsigned waits = inner << 1 | open << TILE | inner << (TILE + 1) | (open & ~LAST_TWO) << (TILE + 2), mine = dirty & ~busy;
     const unsigned can = mine & ~waits ? mine & ~waits : mine;
     if (!can) return NOTHING;
-    const int place = (__ffs(int(__funnelshift_r(can, can, first))) - 1 + first) & 31;
-    const unsigned one = 1u << place;
+    const int macroblock = (__ffs(int(__funnelshift_r(can, can, first))) - 1 + first) & 31;
+    const unsigned one = 1u << macroblock;
     const unsigned long long before = atomicCAS(both(b), seen, (seen & ~(unsigned long long)(one)) | (unsigned long long)(one) << 32);
     if (before == seen) {
       fence_block();
-      return place;
+      return macroblock;
     }
     seen = before;
   }
@@ -70,12 +70,12 @@ DEVICE void drain_inbox(Board &b, const int *inbox, int *open, int tiles, int be
         const unsigned first = who & (0u - who), rest = who ^ first, second = rest & (0u - rest), third = (rest ^ second) & (0u - (rest ^ second));
         const unsigned one = lane < 10 ? first : lane < 20 ? second : lane < 30 ? third : 0;
         if (one) {
-          const int place = __ffs(int(one)) - 1, k = lane % 10, block = cache_of(place).outer[k];
+          const int tile_mb = __ffs(int(one)) - 1, k = lane % 10, block = cache_of(tile_mb).outer[k];
           if (block >= 0) {
             const Published word = __ldcg(published + block);
             if (unsigned(word >> 40) == turn) {  // else the block still has its guess
-              atomicExch(seen.references + outside_of(place) + k, int(static_cast<signed char>(word >> 32)));
-              atomicExch(seen.vectors + outside_of(place) + k, unsigned(word));
+              atomicExch(seen.references + outside_of(tile_mb) + k, int(static_cast<signed char>(word >> 32)));
+              atomicExch(seen.vectors + outside_of(tile_mb) + k, unsigned(word));
             }
           }
         }
@@ -145,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
   Published *published = reinterpret_cast<Published *>(inboxes + 32 * (1 + 2 * tiles));
   const unsigned mark = unsigned(turn) % 0xffffffu + 1;  // never 0, the value of unwritten words
   unsigned char *caches = memory + WORKERS * 4 * MV_CACHE * sizeof(Motion);
-  const auto cache_of = [&](int place) -> MacroblockCache & { return *reinterpret_cast<MacroblockCache *>(caches + place * slot_bytes); };
+  const auto cache_of = [&](int tile_mb) -> MacroblockCache & { return *reinterpret_cast<MacroblockCache *>(caches + tile_mb * slot_bytes); };
   load_neighbourhood(p, tile, caches, slot_bytes, tables.blocks, ref_idx, mv, row0, row1, 32 * WARPS);
   if (warp == 0) {
     const int r = lane / TILE, x = tile.x + lane % TILE - r;
@@ -170,37 +170,37 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
   } else {
     Motion *mv_caches = reinterpret_cast<Motion *>(memory) + warp * 4 * MV_CACHE;
     for (int pause = SHORTEST;;) {
-      const int place = __shfl_sync(FULL_WARP, lane ? 0 : take(board, 4 * warp), 0), r = place / TILE, k = place % TILE;
-      if (place == OVER) break;
-      if (place == NOTHING) {
+      const int tile_mb = __shfl_sync(FULL_WARP, lane ? 0 : take(board, 4 * warp), 0), r = tile_mb / TILE, k = tile_mb % TILE;
+      if (tile_mb == OVER) break;
+      if (tile_mb == NOTHING) {
         __nanosleep(pause);
         pause = min(2 * pause, LONGEST);
         continue;
       }
       pause = SHORTEST;
-      MacroblockCache &m = cache_of(place);
+      MacroblockCache &m = cache_of(tile_mb);
       const int mx = tile.x + k - r, my = tile.y + r, mb = my * mb_width + mx, b = lane & 15;
       // lanes 0..9: neighbour blocks for the prediction; 16..31: the macroblock's blocks
-      const int where = lane < 10 ? m.blocks[lane] : 16 * place + b;
-      Motion around = {-2, 0}, last = around, own;
+      const int where = lane < 10 ? m.blocks[lane] : 16 * tile_mb + b;
+      Motion around = {-2, 0}, last = around, motion;
       if (lane < 10 || lane > 15) around = {atomic_load(tables.blocks.references + where), atomic_load(tables.blocks.vectors + where)};
       if (lane < 10) last = {atomic_load(m.references + lane), atomic_load(m.vectors + lane)};
       const bool another = lane < 10 && (around.ref != last.ref || around.v != last.v);
       if (!__any_sync(FULL_WARP, another)) {  // it had seen these changes
-        if (lane == 0) clear_bits(&board.busy, 1u << place);
+        if (lane == 0) clear_bits(&board.busy, 1u << tile_mb);
         continue;
       }
       if (another) {
         atomicExch(m.references + lane, around.ref);
         atomicExch(m.vectors + lane, around.v);
       }
-      const int choice = decide(p, mv_caches, m, tables.limits[m.qp], 16 * mx, 16 * my, around, own);
-      const bool changed = lane > 15 && (around.ref != own.ref || around.v != own.v);
+      const int choice = decide(p, mv_caches, m, tables.limits[m.qp], 16 * mx, 16 * my, around, motion);
+      const bool changed = lane > 15 && (around.ref != motion.ref || around.v != motion.v);
       if (changed) {
-        atomicExch(tables.blocks.references + where, own.ref);
-        atomicExch(tables.blocks.vectors + where, own.v);
+        atomicExch(tables.blocks.references + where, motion.ref);
+        atomicExch(tables.blocks.vectors + where, motion.v);
       }
-      if (lane == 0) atomicExch(tables.chosen + place, choice);
+      if (lane == 0) atomicExch(tables.chosen + tile_mb, choice);
       const unsigned bits = __ballot_sync(FULL_WARP, changed) >> 16;
       const bool right = bits & RIGHT_COLUMN, left = bits & BOTTOM_LEFT, below = bits & BOTTOM_ROW, corner = bits & BOTTOM_RIGHT;
       const uint4 next = m.next;
@@ -213,7 +213,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
       }
       if (away) {
         if (lane == 0) atomicAdd(inboxes + MESSAGES, __popc(away));  // before the messages, so that the end is not detected too early
-        if (changed) published[16 * size_t(mb) + b] = Published(mark << 8 | unsigned(own.ref & 255)) << 32 | own.v;
+        if (changed) published[16 * size_t(mb) + b] = Published(mark << 8 | unsigned(motion.ref & 255)) << 32 | motion.v;
         __syncwarp();
         if (away >> lane & 1) {
           const int row = r + (lane > 0), down = row == tile_rows;
@@ -224,19 +224,19 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
       }
       if (lane == 0) {
         fence_block();
-        clear_bits(&board.busy, 1u << place);
+        clear_bits(&board.busy, 1u << tile_mb);
       }
     }
   }
   __syncthreads();
   for (int k = int(threadIdx.x); k < 16 * MOST_IN_TILE; k += 32 * WARPS) {
-    const int place = k >> 4, r = place / TILE, x = tile.x + place % TILE - r, mb = (tile.y + r) * mb_width + x;
+    const int tile_mb = k >> 4, r = tile_mb / TILE, x = tile.x + tile_mb % TILE - r, mb = (tile.y + r) * mb_width + x;
     if (r >= rows || x < 0 || x >= mb_width) continue;
     mv[16 * size_t(mb) + (k & 15)] = tables.blocks.vectors[k];
     if (!(k & 5)) ref_idx[4 * size_t(mb) + (k >> 2 & 2) + (k >> 1 & 1)] = (signed char)(tables.blocks.references[k]);
     if (k & 15) continue;
-    mb_type[mb] = uint8_t(tables.chosen[place]);
-    for (int q = 0; q < 4; q++) sub_mb_type[4 * mb + q] = uint8_t(tables.chosen[place] >> (8 + 2 * q) & 3);
+    mb_type[mb] = uint8_t(tables.chosen[tile_mb]);
+    for (int q = 0; q < 4; q++) sub_mb_type[4 * mb + q] = uint8_t(tables.chosen[tile_mb] >> (8 + 2 * q) & 3);
   }
   if (threadIdx.x == 0 && atomicAdd(inboxes + ENDED, 1) == tiles - 1) {  // no block reads the counters any more
     inboxes[TICKETS] = inboxes[MESSAGES] = inboxes[ENDED] = 0;
@@ -251,9 +251,9 @@ extern "C" __global__ void mark_skipped(const int *slice_first_mb, const signed 
   wait_for_the_kernel_before();
   const int mb = mb0 + int(blockIdx.x * blockDim.x + threadIdx.x);
   if (mb >= mb1 || cbp[mb]) return;
-  const int kind = mb_type[mb];
-  if (kind == B_DIRECT) mb_type[mb] = B_SKIP;
-  if (kind != P_SKIP && (kind != P_16x16 || ref_idx[4 * mb])) return;
+  const int type_of_mb = mb_type[mb];
+  if (type_of_mb == B_DIRECT) mb_type[mb] = B_SKIP;
+  if (type_of_mb != P_SKIP && (type_of_mb != P_16x16 || ref_idx[4 * mb])) return;
   const int first_mb = slice_first_mb[mb / mb_width];
   const Motion a = motion_of(neighbour_block(mb, -1, 0, mb_width, first_mb), ref_idx, mv);
   const Motion b = motion_of(neighbour_block(mb, 0, -1, mb_width, first_mb), ref_idx, mv);

@@ -76,16 +76,16 @@ DEVICE Direct direct_motion(const Motion &around, int still) {
 DEVICE void predict_direct(const FrameB &f, const Source &source, const Direct &direct, int x0, int y0, unsigned *samples) {
   const int lane = threadIdx.x & 31, k = lane & 15, list = lane >> 4, bx = k & 3, by = k >> 2;
   const int width = f.mb_width * 16 + 2 * f.pad, height = f.mb_height * 16 + 2 * f.pad;
-  const Motion own = of_quadrant(direct, (by & 2) + (bx >> 1));
+  const Motion motion = of_quadrant(direct, (by & 2) + (bx >> 1));
   unsigned mine[4] = {0, 0, 0, 0};
-  if (own.ref >= 0) {
-    const size_t slot = f.slots[list ? f.n_ref + own.ref : own.ref];
-    const int x = clip3(0, width - 9, x0 + 4 * (bx & 2) + f.pad + (x_of(own.v) >> 2)) + 4 * (bx & 1);
-    const int y = clip3(0, height - 9, y0 + 4 * (by & 2) + f.pad + (y_of(own.v) >> 2)) + 4 * (by & 1);
+  if (motion.ref >= 0) {
+    const size_t slot = f.slots[list ? f.n_ref + motion.ref : motion.ref];
+    const int x = clip3(0, width - 9, x0 + 4 * (bx & 2) + f.pad + (x_of(motion.v) >> 2)) + 4 * (bx & 1);
+    const int y = clip3(0, height - 9, y0 + 4 * (by & 2) + f.pad + (y_of(motion.v) >> 2)) + 4 * (by & 1);
     const unsigned plane_size = unsigned(width) * height;
-    predicted(source, k, f.luma + slot * 4 * plane_size, plane_size, width, y * width + x, x_of(own.v) & 3, y_of(own.v) & 3, false, mine);
+    predicted(source, k, f.luma + slot * 4 * plane_size, plane_size, width, y * width + x, x_of(motion.v) & 3, y_of(motion.v) & 3, false, mine);
   }
-  const int other = __shfl_xor_sync(FULL_WARP, own.ref, 16), ref0 = list ? other : own.ref, ref1 = list ? own.ref : other;
+  const int other = __shfl_xor_sync(FULL_WARP, motion.ref, 16), ref0 = list ? other : motion.ref, ref1 = list ? motion.ref : other;
   const int w1 = min(ref0, ref1) >= 0 ? __ldg(f.bi_weights + ref0 * f.n_ref1 + ref1) : AVERAGE;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
@@ -97,37 +97,37 @@ DEVICE void predict_direct(const FrameB &f, const Source &source, const Direct &
 // The lists that choice c uses: 0, 1, or 2 for both
 DEVICE int lists_of(const Inputs &in, int c) { return in.choices[c][0].ref < 0 ? 1 : in.choices[c][1].ref < 0 ? 0 : 2; }
 
-// Where the neighbours A, B, C and D of the part of each choice come from: the lane that has the block, or OWN + the choice of
-// an earlier part. D stands for C where that follows in decoding order. Then the part, in units of two blocks
-constexpr int OWN = 16;
-DEVICE constexpr unsigned part(int a, int b, int c, int d, int x, int y, int w, int h) {
+// Where the neighbours A, B, C and D of the part of each choice come from: the lane that has the block, or CHOICE + the choice of
+// an earlier partition. D stands for C where that follows in decoding order. Then the part, in units of two blocks
+constexpr int CHOICE = 16;
+DEVICE constexpr unsigned partition(int a, int b, int c, int d, int x, int y, int w, int h) {
   return unsigned(a | b << 5 | c << 10 | d << 15 | x << 20 | y << 21 | w << 22 | h << 24);
 }
-__constant__ unsigned PART_OF[N_B_CHOICES] = {
-    part(6, 1, 3, 0, 0, 0, 1, 1), part(OWN, 3, 5, 2, 1, 0, 1, 1), part(8, OWN, OWN + 1, 7, 0, 1, 1, 1),
-    part(OWN + 2, OWN + 1, OWN, OWN, 1, 1, 1, 1),
-    part(6, 1, 5, 0, 0, 0, 2, 1), part(8, OWN + B_16x8_PART, 7, 7, 0, 1, 2, 1),
-    part(6, 1, 3, 0, 0, 0, 1, 2), part(OWN + B_8x16_PART, 3, 5, 2, 1, 0, 1, 2),
-    part(6, 1, 5, 0, 0, 0, 2, 2), part(6, 1, 5, 0, 0, 0, 2, 2), part(6, 1, 5, 0, 0, 0, 2, 2)};
+__constant__ unsigned PARTITION_OF[N_B_CHOICES] = {
+    partition(6, 1, 3, 0, 0, 0, 1, 1), partition(CHOICE, 3, 5, 2, 1, 0, 1, 1), partition(8, CHOICE, CHOICE + 1, 7, 0, 1, 1, 1),
+    partition(CHOICE + 2, CHOICE + 1, CHOICE, CHOICE, 1, 1, 1, 1),
+    partition(6, 1, 5, 0, 0, 0, 2, 1), partition(8, CHOICE + B_16x8_PART, 7, 7, 0, 1, 2, 1),
+    partition(6, 1, 3, 0, 0, 0, 1, 2), partition(CHOICE + B_8x16_PART, 3, 5, 2, 1, 0, 1, 2),
+    partition(6, 1, 5, 0, 0, 0, 2, 2), partition(6, 1, 5, 0, 0, 0, 2, 2), partition(6, 1, 5, 0, 0, 0, 2, 2)};
 
 // A neighbour in list lane & 1; direct: of that list, for the quadrants that `taken` has bits of
 DEVICE Motion neighbour(const Inputs &in, const Motion &around, const Direct &direct, int from, int taken) {
   const int list = threadIdx.x & 1, c = from & 15;
   const Motion outer = from_lane(around, 16 * list + c);
-  if (!(from & OWN)) return outer;
+  if (!(from & CHOICE)) return outer;
   return c < B_16x8_PART && taken >> c & 1 ? of_quadrant(direct, c) : in.choices[c][list];
 }
 
 // Cost of choice c with the bits of both lists' vectors, in pairs of lanes; most: of ref_idx_bits in list lane & 1
 DEVICE int cost_of_choice(const Inputs &in, const Motion &around, const Direct &direct, int c, int taken, int lam, int most) {
-  const unsigned at = PART_OF[c];
+  const unsigned at = PARTITION_OF[c];
   const Motion a = neighbour(in, around, direct, at & 31, taken), b = neighbour(in, around, direct, at >> 5 & 31, taken);
-  const Motion d = neighbour(in, around, direct, at >> 15 & 31, taken), own = in.choices[c][threadIdx.x & 1];
+  const Motion d = neighbour(in, around, direct, at >> 15 & 31, taken), motion = in.choices[c][threadIdx.x & 1];
   Motion above_right = neighbour(in, around, direct, at >> 10 & 31, taken);
   if (above_right.ref == -2) above_right = d;
   const int x = 2 * (at >> 20 & 1), y = 2 * (at >> 21 & 1), w = 2 * (at >> 22 & 3), h = 2 * (at >> 24 & 3);
   int bits = 0;
-  if (own.ref >= 0) bits = ref_idx_bits(own.ref, most) + difference_bits(own.v, choose_predictor(x, y, w, h, own.ref, a, b, above_right));
+  if (motion.ref >= 0) bits = ref_idx_bits(motion.ref, most) + difference_bits(motion.v, choose_predictor(x, y, w, h, motion.ref, a, b, above_right));
   return in.cost[c] + lam * (bits + __shfl_xor_sync(FULL_WARP, bits, 1));
 }
 
@@ -136,8 +136,8 @@ DEVICE void weigh_choices(const Inputs &in, const Motion &around, const Direct &
   const int lane = threadIdx.x & 31, n = min(lane >> 1, HISTORIES - 1), q = 31 - __clz(n + 1);
   const int quarter = cost_of_choice(in, around, direct, B_QUADRANT + q, n + 1 - (1 << q), lam, most);
   if (!(lane & 1)) found.quarters[lane >> 1] = quarter + lam * BITS_B_SUB[B_SUB_L0 + lists_of(in, B_QUADRANT + q)];
-  const int own = cost_of_choice(in, around, direct, B_16x8_PART + min(lane >> 1, PARTS - 1), 0, lam, most);
-  const auto of = [&](int c) { return __shfl_sync(FULL_WARP, own, 2 * (c - B_16x8_PART)); };
+  const int lane_cost = cost_of_choice(in, around, direct, B_16x8_PART + min(lane >> 1, PARTS - 1), 0, lam, most);
+  const auto of = [&](int c) { return __shfl_sync(FULL_WARP, lane_cost, 2 * (c - B_16x8_PART)); };
   const int upper = of(B_16x8_PART) + of(B_16x8_PART + 1), left = of(B_8x16_PART) + of(B_8x16_PART + 1);
   int best = 0, whole = 0;
 #pragma unroll
@@ -182,8 +182,8 @@ DEVICE void weigh_direct(const FrameB &f, const Inputs &in, const Limits *limits
   unsigned samples[4];
   predict_direct(f, in.source, direct, x0, y0, samples);
   if (!errors) {
-    const uint4 own = in.source.rows[0][k], more = in.source.rows[1][k];
-    const Transformed t = {{own.x, own.y, own.z, own.w}, {more.x, more.y, more.z, more.w}};
+    const uint4 words = in.source.rows[0][k], more = in.source.rows[1][k];
+    const Transformed t = {{words.x, words.y, words.z, words.w}, {more.x, more.y, more.z, more.w}};
     int distortion = int(f.satd ? satd_4x4(t, samples) : sad_4x4(t.first, samples));
     distortion += __shfl_xor_sync(FULL_WARP, distortion, 1);
     distortion += __shfl_xor_sync(FULL_WARP, distortion, 4);
@@ -202,7 +202,7 @@ DEVICE void weigh_direct(const FrameB &f, const Inputs &in, const Limits *limits
 
 // What is chosen: mb_type, sub_mb_type of the quadrants, two bits each, and the choice of B_16x16
 struct Decided {
-  int kind, subs, whole;
+  int mb_type, subs, whole;
 };
 DEVICE Decided decide(const FrameB &f, const Inputs &in, const Found &found, int lam) {
   const int lane = threadIdx.x & 31, n = min(lane, HISTORIES - 1), last = 31 - __clz(n + 1), direct_bits = lam * BITS_B_SUB[B_SUB_DIRECT];
@@ -217,30 +217,30 @@ DEVICE Decided decide(const FrameB &f, const Inputs &in, const Found &found, int
     subs |= (is_direct ? B_SUB_DIRECT : B_SUB_L0 + lists_of(in, B_QUADRANT + q)) << (2 * q);
     taken |= is_direct << q;
   }
-  int kind = B_16x16, best = found.best;
+  int mb_type = B_16x16, best = found.best;
   const bool empty = !f.by_cost && all + lam * BITS_SKIP <= best && found.empty;
   const int by_direct = all + in.extra[B_EXTRA_DIRECT] + lam * BITS_B_DIRECT, by_intra = in.intra_cost + lam * BITS_B_INTRA;
-  if (empty || by_direct < best) best = by_direct, kind = B_DIRECT;
+  if (empty || by_direct < best) best = by_direct, mb_type = B_DIRECT;
   if (!empty) {
-    if (f.partition_mask & 2 && found.upper < best) best = found.upper, kind = B_16x8;
-    if (f.partition_mask & 2 && found.left < best) best = found.left, kind = B_8x16;
-    if (f.partition_mask & 4 && quarters < best) best = quarters, kind = B_8x8;
-    if (by_intra < best) best = by_intra, kind = I_16x16;
+    if (f.partition_mask & 2 && found.upper < best) best = found.upper, mb_type = B_16x8;
+    if (f.partition_mask & 2 && found.left < best) best = found.left, mb_type = B_8x16;
+    if (f.partition_mask & 4 && quarters < best) best = quarters, mb_type = B_8x8;
+    if (by_intra < best) best = by_intra, mb_type = I_16x16;
   }
   if (f.by_cost) {
     const int by_skip = int((unsigned long long)(found.error) * RD_SKIP_WEIGHT[in.qp] >> 16) + in.skip_limit + lam * BITS_SKIP;
-    if (by_skip <= best) kind = B_SKIP;
+    if (by_skip <= best) mb_type = B_SKIP;
   }
-  return {kind, subs, found.whole};
+  return {mb_type, subs, found.whole};
 }
 
 // Motion of block lane & 15 in the list of this half of the lanes; direct: of that list
 DEVICE Motion motion_chosen(const Inputs &in, const Decided &d, const Direct &direct, int sub) {
   const int lane = threadIdx.x & 31, k = lane & 15, q = (k >> 3) * 2 + (k >> 1 & 1);
-  if (d.kind == B_DIRECT || d.kind == B_SKIP || (d.kind == B_8x8 && sub == B_SUB_DIRECT)) return of_quadrant(direct, q);
-  if (d.kind == I_16x16) return {-1, 0};
-  const int part = d.kind == B_16x8 ? B_16x8_PART + (k >> 3) : d.kind == B_8x16 ? B_8x16_PART + (k >> 1 & 1) : B_QUADRANT + q;
-  return in.choices[d.kind == B_16x16 ? d.whole : part][lane >> 4];
+  if (d.mb_type == B_DIRECT || d.mb_type == B_SKIP || (d.mb_type == B_8x8 && sub == B_SUB_DIRECT)) return of_quadrant(direct, q);
+  if (d.mb_type == I_16x16) return {-1, 0};
+  const int choice = d.mb_type == B_16x8 ? B_16x8_PART + (k >> 3) : d.mb_type == B_8x16 ? B_8x16_PART + (k >> 1 & 1) : B_QUADRANT + q;
+  return in.choices[d.mb_type == B_16x16 ? d.whole : choice][lane >> 4];
 }
 
 // The arrays that Inputs come from, as the kernel's launcher says
@@ -380,7 +380,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) mode_decision_b(const Samp
     if (warp == INPUTS_WARP) continue;
     ask_for_motion(above, mx + 1, mb_width);
     const Decided decided = decide(f, in, found, LAMBDA[in.qp]);
-    const int sub = decided.kind == B_8x8 ? decided.subs >> (2 * q) & 3 : 0;
+    const int sub = decided.mb_type == B_8x8 ? decided.subs >> (2 * q) & 3 : 0;
     chosen = motion_chosen(in, decided, direct, sub);
     if (warp == BITS_WARP) {
       if (hands && (k == 8 || k == 10)) publish(below + HANDED * mx + 2 * list + (k == 10), chosen.v, unsigned(chosen.ref + 2));
@@ -392,7 +392,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) mode_decision_b(const Samp
         list_ref[4 * mb + q] = (signed char)(chosen.ref);
         if (list == 0) sub_mb_type[4 * mb + q] = uint8_t(sub);
       }
-      if (lane == 0) mb_type[mb] = uint8_t(decided.kind);
+      if (lane == 0) mb_type[mb] = uint8_t(decided.mb_type);
     }
   }
   if (threadIdx.x == 0 && atomicAdd(progress + ENDED, 1) == int(gridDim.x) - 1) progress[TICKETS] = progress[ENDED] = 0;

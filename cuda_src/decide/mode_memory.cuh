@@ -25,7 +25,7 @@ struct Picture {  // the kernel's arguments, as the launcher says
 constexpr int MOST_IN_TILE = 32;  // macroblocks of a tile, a bit each
 constexpr int TRIED = 8;            // vectors whose distortions are remembered
 struct Tile {
-  int x, y, rows;  // its first macroblock; place 8 r + k is that at (x + k - r, y + r)
+  int x, y, rows;  // its first macroblock; index 8 r + k is that at (x + k - r, y + r)
 };
 
 // Motion of blocks: 16 of each macroblock of a tile, then for each macroblock 10 blocks of other tiles (order of MacroblockCache)
@@ -33,7 +33,7 @@ struct Blocks {
   unsigned vectors[(16 + 10) * MOST_IN_TILE];
   int references[(16 + 10) * MOST_IN_TILE];
 };
-DEVICE int outside_of(int place) { return 16 * MOST_IN_TILE + 10 * place; }
+DEVICE int outside_of(int tile_mb) { return 16 * MOST_IN_TILE + 10 * tile_mb; }
 
 // A macroblock. The first half is written before the decisions of a block of threads, and then only read. The second half
 // belongs to the warp that currently decides the macroblock: it is handed over by atomic operations.
@@ -69,13 +69,13 @@ DEVICE int atomic_load(int *v) { return atomicOr(v, 0); }
 
 // What lane i < 6 knows of the least that quadrant i (i < 4), 16x8 or 8x16 may cost
 DEVICE int least_cost(const Picture &p, const Search &s, int i) {
-  int least = COST_MAX, parts[2] = {COST_MAX, COST_MAX};
+  int least = COST_MAX, halves[2] = {COST_MAX, COST_MAX};
   const int b = (i >> 1) * 8 + (i & 1) * 2, k = 36 + 2 * (i & 1);
 #pragma unroll 1
   for (int r = 0; r < p.n_ref; r++) {
     const int *d = s.distortion + 41 * r, fixed = s.lam * ref_idx_bits(r, p.most_ref_idx_bits);
     if (i >= 4) {
-      for (int n = 0; n < 2; n++) parts[n] = min(parts[n], d[k + n] + fixed + s.lam * BITS_LEAST);
+      for (int n = 0; n < 2; n++) halves[n] = min(halves[n], d[k + n] + fixed + s.lam * BITS_LEAST);
       continue;
     }
     int cost = d[32 + i] + s.lam * (sub_type_bits(SUB_8x8) + BITS_LEAST);
@@ -87,7 +87,7 @@ DEVICE int least_cost(const Picture &p, const Search &s, int i) {
     }
     least = min(least, cost + fixed);
   }
-  return i < 4 ? least : parts[0] + parts[1] + s.lam * BITS_16x8;
+  return i < 4 ? least : halves[0] + halves[1] + s.lam * BITS_16x8;
 }
 
 // What a macroblock may have, to begin with: the best 16x16 vector over the references
@@ -110,37 +110,37 @@ DEVICE Motion guess(const Picture &p, int mb) {
 DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char *memory, int slot_bytes, Blocks &seen,
                         const signed char *ref_idx, const unsigned *mv, int row0, int row1, int threads) {
   const int n_mb = p.mb_width * p.mb_height, each = 41 * p.n_ref;
-  const auto cache_of = [&](int place) -> MacroblockCache & { return *reinterpret_cast<MacroblockCache *>(memory + place * slot_bytes); };
-  const auto address_of = [&](int place) {
-    const int r = place / TILE, x = tile.x + place % TILE - r;
+  const auto cache_of = [&](int tile_mb) -> MacroblockCache & { return *reinterpret_cast<MacroblockCache *>(memory + tile_mb * slot_bytes); };
+  const auto address_of = [&](int tile_mb) {
+    const int r = tile_mb / TILE, x = tile.x + tile_mb % TILE - r;
     return r < tile.rows && x >= 0 && x < p.mb_width ? (tile.y + r) * p.mb_width + x : -1;
   };
 #pragma unroll 4
   for (int i = int(threadIdx.x); i < MOST_IN_TILE * each; i += threads) {
-    const int place = i / each, j = i - each * place, r = j / 41, mb = address_of(place);
+    const int tile_mb = i / each, j = i - each * tile_mb, r = j / 41, mb = address_of(tile_mb);
     if (mb < 0) continue;
     const size_t from = size_t(r) * n_mb + mb;
     const short2 centre = p.predictor[from];
     const unsigned v = __ldg(p.search_mv + from * 41 + (j - 41 * r));
-    const Search s = search_of(cache_of(place), p.n_ref, lambda_of(p.qp, mb));
+    const Search s = search_of(cache_of(tile_mb), p.n_ref, lambda_of(p.qp, mb));
     s.distortion[j] = p.search_cost[from * 41 + (j - 41 * r)] - s.lam * difference_bits(v, vector_of(centre.x, centre.y));
     s.mv[j] = v;
   }
 #pragma unroll 1
   for (int i = int(threadIdx.x); i < MOST_IN_TILE * 16; i += threads) {
-    const int place = i / 16, k = i & 15, mb = address_of(place);
+    const int tile_mb = i / 16, k = i & 15, mb = address_of(tile_mb);
     if (mb < 0) continue;
-    MacroblockCache &m = cache_of(place);
+    MacroblockCache &m = cache_of(tile_mb);
     const int y = mb / p.mb_width, x = mb - y * p.mb_width, stride = p.mb_width * 16;
     const Sample *from = p.source + size_t(16 * y + 4 * (k >> 2)) * stride + 16 * x + 4 * (k & 3);
     unsigned rows[4];
 #pragma unroll
     for (int j = 0; j < 4; j++) rows[j] = __ldg(reinterpret_cast<const unsigned *>(from + size_t(j) * stride));
-    const Motion own = guess(p, mb);
-    seen.references[i] = own.ref;
-    seen.vectors[i] = own.v;
+    const Motion motion = guess(p, mb);
+    seen.references[i] = motion.ref;
+    seen.vectors[i] = motion.v;
     if (k < 10) {
-      const int bx = k < 6 ? k - 1 : -1, by = k < 6 ? -1 : k - 6, at = outside_of(place) + k;
+      const int bx = k < 6 ? k - 1 : -1, by = k < 6 ? -1 : k - 6, at = outside_of(tile_mb) + k;
       const int block = neighbour_block(mb, bx, by, p.mb_width, p.slice_first_mb[y]);
       const int row = y - tile.y + (by < 0 ? -1 : 0), column = x - tile.x + row + (bx < 0 ? -1 : bx > 3 ? 1 : 0);
       const bool here = block >= 0 && row >= 0 && column >= 0;
@@ -154,14 +154,14 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
       m.vectors[k] = 0;
     }
     if (k == 11) {
-      const int r = place / TILE, column = place % TILE;
+      const int r = tile_mb / TILE, column = tile_mb % TILE;
       const bool right = x + 1 < p.mb_width, below = y + 1 < row1, inner = r + 1 < tile.rows;
       const bool there[4] = {right, below && x > 0, below, below && right};
       const bool in[4] = {column + 1 < TILE, inner, inner && column + 1 < TILE, inner && column + 2 < TILE};
       unsigned bits[4], elsewhere = 0;
 #pragma unroll
       for (int j = 0; j < 4; j++) {
-        bits[j] = there[j] && in[j] ? 1u << (place + (j ? TILE - 1 + j : 1)) : 0;
+        bits[j] = there[j] && in[j] ? 1u << (tile_mb + (j ? TILE - 1 + j : 1)) : 0;
         elsewhere |= there[j] && !in[j] ? 1u << j : 0;
       }
       m.next = four(bits);

@@ -93,8 +93,8 @@ DEVICE int2 choose_quarters(const Frame &f, Macroblock &m, int lam, int lane) {
 }
 
 // The partition of a division that has the lane's block
-DEVICE int own_part(const Macroblock &m, int shape, int lane) {
-  const int q = own_quadrant(lane);
+DEVICE int part_of_lane(const Macroblock &m, int shape, int lane) {
+  const int q = quadrant_of_lane(lane);
   return shape == WHOLE ? 40 : shape == UPPER ? 36 + (q >> 1) : shape == LEFT ? 38 + (q & 1) : part_of(q, m.sub[q], lane & 1, lane >> 2 & 1);
 }
 
@@ -102,7 +102,7 @@ DEVICE int own_part(const Macroblock &m, int shape, int lane) {
 DEVICE void differences(const Frame &f, Macroblock &m, int ref, short2 v, int mx, int my, const unsigned *source, int lane,
                         unsigned *predicted, int *c) {
   const int plane = lane >> 2 & 1, bx = lane & 3, by = lane >> 2 & 3, width = f.mb_width * 16, height = f.mb_height * 16;
-  const int q = own_quadrant(lane);
+  const int q = quadrant_of_lane(lane);
   __syncwarp();
   if (lane < 16) m.mv[lane] = v;
   __syncwarp();
@@ -213,7 +213,7 @@ DEVICE void weigh_divisions(const Scaling &all_scaling, const Sample *__restrict
   for (int step = 0; step < (!PARTS && subme >= RD_VECTORS ? 8 : shapes); step++) {  // from 4 on: neighbours of the undivided vector
     const int n = step - 4, shape = n < 0 ? step : WHOLE;
     if (n < 0 && !(near >> shape & 1)) continue;
-    const int k = own_part(m, shape, lane);
+    const int k = part_of_lane(m, shape, lane);
     const short2 centre = m.searched[k], middle = m.middle;
     if (n == 0) {
       if (whole + m.estimate[WHOLE] != cheapest) break;
@@ -225,7 +225,7 @@ DEVICE void weigh_divisions(const Scaling &all_scaling, const Sample *__restrict
     }
     int c[16];
     unsigned predicted[4];
-    differences(f, m, m.ref[shape == QUARTERS ? own_quadrant(lane) : k - 32], v, mx, my, source, lane, predicted, c);
+    differences(f, m, m.ref[shape == QUARTERS ? quadrant_of_lane(lane) : k - 32], v, mx, my, source, lane, predicted, c);
     const bool may_be_8x8 = transform_8x8_mode && (shape != QUARTERS || !*reinterpret_cast<const unsigned *>(m.sub));
     const ResidualCost residual = residual_cost<PSY>(scaling, c, predicted, true, may_be_8x8, {qp_y, qp_c, lam}, psy, m, lane);
     const int cost = residual.all;
@@ -248,10 +248,10 @@ DEVICE void weigh_divisions(const Scaling &all_scaling, const Sample *__restrict
   __syncwarp();
   if constexpr (PARTS) {
     const auto evaluate = [&](int shape, int k, short2 v) {
-      const int own = own_part(m, shape, lane);
+      const int k_of_lane = part_of_lane(m, shape, lane);
       int c[16];
       unsigned predicted[4];
-      differences(f, m, m.ref[shape == QUARTERS ? own_quadrant(lane) : own - 32], own == k ? v : m.searched[own], mx, my, source, lane,
+      differences(f, m, m.ref[shape == QUARTERS ? quadrant_of_lane(lane) : k_of_lane - 32], k_of_lane == k ? v : m.searched[k_of_lane], mx, my, source, lane,
                   predicted, c);
       const bool may_be_8x8 = transform_8x8_mode && (shape != QUARTERS || !*reinterpret_cast<const unsigned *>(m.sub));
       return residual_cost<PSY>(scaling, c, predicted, true, may_be_8x8, {qp_y, qp_c, lam}, psy, m, lane).all;
@@ -284,7 +284,7 @@ DEVICE void weigh_divisions(const Scaling &all_scaling, const Sample *__restrict
 #define NO_MORE
 #define SCALING , const short *__restrict__ scaling
 #define RD_CANDIDATES(name, psy, parts, scaling, more)                                                                                         \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS, parts ? 3 : 4) name(const Sample *__restrict__ src_y, const Sample *__restrict__ src_u,\
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, parts ? RESIDENT_PARTS : 4) name(const Sample *__restrict__ src_y, const Sample *__restrict__ src_u,\
       const Sample *__restrict__ src_v, const Sample *__restrict__ ref_luma, const Sample *__restrict__ ref_chroma,                    \
       const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int n_ref, const uint8_t *__restrict__ qp,          \
       int chroma_qp_offset, int partition_mask, int subme, int max_mv_y, int psy_rd, int transform_8x8_mode, int mb_width,             \

@@ -37,7 +37,7 @@ DEVICE void estimate_direct(const Choices &choices, Macroblock &m, int mx, int m
   if (lane == 0 && mx > 0) at = mb - 1;
   if (lane == 1 && my > 0) at = above;
   if (lane == 2 && my > 0) at = mx < mb_width - 1 ? above + 1 : mx > 0 ? above - 1 : -1;
-  Motion own[2] = {{-2, 0}, {-2, 0}};
+  Motion motions[2] = {{-2, 0}, {-2, 0}};
   if (at >= 0) {
     int best = RD_COST_MAX, chosen = B_WHOLE;
     for (int k = 0; k < 3; k++) {
@@ -49,14 +49,14 @@ DEVICE void estimate_direct(const Choices &choices, Macroblock &m, int mx, int m
     for (int n = 0; n < 2; n++) {
       const int ref = choices.ref[first + n];
       const short2 v = choices.mv[first + n];
-      own[n] = {max(ref, -1), ref < 0 ? 0 : vector_of(v.x, v.y)};
+      motions[n] = {max(ref, -1), ref < 0 ? 0 : vector_of(v.x, v.y)};
     }
   }
   int refs[2];
   unsigned vectors[2];
 #pragma unroll
   for (int n = 0; n < 2; n++) {
-    const auto of = [&](int k) { return Motion{__shfl_sync(FULL_WARP, own[n].ref, k), __shfl_sync(FULL_WARP, own[n].v, k)}; };
+    const auto of = [&](int k) { return Motion{__shfl_sync(FULL_WARP, motions[n].ref, k), __shfl_sync(FULL_WARP, motions[n].v, k)}; };
     const Motion a = of(0), b = of(1), c = of(2);
     refs[n] = max(-1, min_positive(a.ref, min_positive(b.ref, c.ref)));
     vectors[n] = refs[n] < 0 ? 0 : choose_predictor(0, 0, 4, 4, refs[n], a, b, c);
@@ -189,13 +189,13 @@ DEVICE void weigh_choices(const Scaling &all_scaling, const Frame &f, const Vect
   load_source(f.src_y, f.src_u, f.src_v, f.mb_width, mx, my, lane, source);
   const Psy psy = {f.psy_rd, PSY ? ac_energy(source) : 0};
   const auto scaling = of_block(all_scaling, SCALING_SET, lane < 16, lane >> 2 & 1);
-  int best = 0, own = 0, without = 0;  // own: of division `lane`, its true cost less SATD
+  int best = 0, excess = 0, without = 0;  // excess: of division `lane`, its true cost less SATD
   unsigned near = 0;
 #pragma unroll 1
   for (int step = 0; step < N_B_EXTRAS; step++) {
     const int shape = step == 0 ? B_EXTRA_DIRECT : step - 1;
     if (step > 0 && !(near >> shape & 1)) continue;
-    const int k = choice_of(shape, own_quadrant(lane));
+    const int k = choice_of(shape, quadrant_of_lane(lane));
     unsigned predicted[4];
     predict_both(f.references, {{m.ref[k][0], m.ref[k][1]}, {m.mv[k][0], m.mv[k][1]}}, mx, my, lane, predicted);
     if (step == 0) {
@@ -211,14 +211,14 @@ DEVICE void weigh_choices(const Scaling &all_scaling, const Frame &f, const Vect
     for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
     const ResidualCost cost =
         residual_cost<PSY>(scaling, c, predicted, near >> shape & 1, f.transform_8x8_mode != 0, scales, psy, m, lane);
-    if (lane == shape) own = cost.all - satd_and_cost.x;
+    if (lane == shape) excess = cost.all - satd_and_cost.x;
     if (step == 0) without = cost.without;
   }
-  const int of_best = __shfl_sync(FULL_WARP, own, best);
+  const int of_best = __shfl_sync(FULL_WARP, excess, best);
   int gain = 0;  // of division `lane`
   if constexpr (Vectors::ANY) {
     const auto evaluate = [&](int shape, int choice, int n, short2 v) {
-      const int k = choice_of(shape, own_quadrant(lane));
+      const int k = choice_of(shape, quadrant_of_lane(lane));
       unsigned predicted[4];
       const bool is_it = k == choice;
       predict_both(f.references, {{m.ref[k][0], m.ref[k][1]}, {is_it && n == 0 ? v : m.mv[k][0], is_it && n == 1 ? v : m.mv[k][1]}}, mx,
@@ -228,19 +228,19 @@ DEVICE void weigh_choices(const Scaling &all_scaling, const Frame &f, const Vect
       for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
       return residual_cost<PSY>(scaling, c, predicted, true, f.transform_8x8_mode != 0, scales, psy, m, lane).all;
     };
-    const int all = near >> lane & 1 ? satd_and_cost.y + own : RD_COST_MAX, least = __reduce_min_sync(FULL_WARP, all);
+    const int all = near >> lane & 1 ? satd_and_cost.y + excess : RD_COST_MAX, least = __reduce_min_sync(FULL_WARP, all);
     const unsigned chosen = __ballot_sync(FULL_WARP, all <= least + (least >> RD_NEAR));
 #pragma unroll 1
     for (int shape = 0; shape < B_EXTRA_DIRECT; shape++) {
       if (!(chosen >> shape & 1)) continue;
-      const int before = __shfl_sync(FULL_WARP, own + satd_and_cost.x, shape);
+      const int before = __shfl_sync(FULL_WARP, excess + satd_and_cost.x, shape);
       const int after = refine(f.references, m, shape, before, mx, my, lam, vectors.max_mv_y, lane, evaluate);
       if (lane == shape) gain = after - before;
     }
     if (lane < 2 * B_WHOLE) vectors.parts[size_t(mb) * 2 * N_B_CHOICES + lane] = m.mv[lane >> 1][lane & 1];
     else if (lane < 2 * N_B_CHOICES) vectors.whole[size_t(mb) * 6 + lane - 2 * B_WHOLE] = m.mv[lane >> 1][lane & 1];
   }
-  if (lane < N_B_EXTRAS) f.choices.extra[size_t(mb) * N_B_EXTRAS + lane] = (near >> lane & 1 ? own : of_best) + gain;
+  if (lane < N_B_EXTRAS) f.choices.extra[size_t(mb) * N_B_EXTRAS + lane] = (near >> lane & 1 ? excess : of_best) + gain;
   if (lane == 0) {
     f.skip_limit[mb] = without - lam * RD_B_SKIP;
     if (f.intra_cost[mb] < INTER_IS_CHEAPER) f.intra_cost[mb] += of_best + lam * RD_BITS_INTRA;

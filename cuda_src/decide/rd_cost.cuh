@@ -7,6 +7,13 @@
 #include "decisions/quantise.cuh"
 #include "quantiser/quantise_8x8.cuh"
 
+// Least blocks of a multiprocessor for kernels that move vectors by true cost: with more the assembler spills registers
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define RESIDENT_PARTS 2
+#else
+#define RESIDENT_PARTS 3
+#endif
+
 // Shared memory of a warp; bits: of fill_bits
 struct alignas(16) Residue {
   int exchange[EXCHANGE_8x8];
@@ -14,7 +21,7 @@ struct alignas(16) Residue {
 };
 
 // The 8x8 quadrant of the lane's block
-DEVICE int own_quadrant(int lane) { return lane < 16 ? (lane >> 3) * 2 + (lane >> 1 & 1) : lane & 3; }
+DEVICE int quadrant_of_lane(int lane) { return lane < 16 ? (lane >> 3) * 2 + (lane >> 1 & 1) : lane & 3; }
 
 // Neighbour n of a vector at a quarter sample: above, left, right, below; below 0: the vector itself
 DEVICE short2 neighbour(short2 v, int n) { return make_short2(short(v.x + (n == 2) - (n == 1)), short(v.y + (n == 3) - (n == 0))); }
@@ -79,7 +86,7 @@ struct Psy {
 // Levels of the lane's block are 0 if its quadrant is not in `pattern`
 DEVICE void drop_levels(int *c, int pattern, int lane) {
 #pragma unroll
-  for (int i = 0; i < 16; i++) c[i] = pattern >> own_quadrant(lane) & 1 ? c[i] : 0;
+  for (int i = 0; i < 16; i++) c[i] = pattern >> quadrant_of_lane(lane) & 1 ? c[i] : 0;
 }
 // Cost of the difference in energy of the reconstructed luma, in 1 / 256 bit. c: residual samples of the lanes k < 16
 DEVICE long long psy_cost(const int *c, const unsigned *predicted, const Psy &psy, int qp, int lane) {

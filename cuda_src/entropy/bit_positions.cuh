@@ -32,9 +32,9 @@ DEVICE Advance<UNIT> scan(Advance<UNIT> m) {
 }
 // p after the threads of a block before this one, and in `all` after all of its 32 warps. warps: shared, [32]
 template <int UNIT>
-DEVICE int apply_in_block(int p, const Advance<UNIT> &own, Advance<UNIT> *warps, int &all) {
+DEVICE int apply_in_block(int p, const Advance<UNIT> &advance, Advance<UNIT> *warps, int &all) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  const Advance<UNIT> upto = scan(own);
+  const Advance<UNIT> upto = scan(advance);
   if (lane == 31) warps[warp] = upto;
   __syncthreads();
   if (warp == 0) {

@@ -25,9 +25,9 @@ DEVICE Range from_lane(const Range &r, int lane) { return {__shfl_sync(FULL_WARP
 
 // The maps of the segments before a thread's own and up to it, within its chunk; threads: segment, qCodIRangeIdx at the chunk's
 // first LPS. warp_maps: shared, Range[MAPPERS / 8]
-DEVICE void compose_segments(const Range &own, Range *warp_maps, Range &before, Range &upto) {
+DEVICE void compose_segments(const Range &segment_map, Range *warp_maps, Range &before, Range &upto) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, q = lane & 3;
-  Range map = own;
+  Range map = segment_map;
 #pragma unroll
   for (int d = 4; d < 32; d *= 2) {
     const Range earlier = from_lane(map, lane >= d ? lane - d : lane);
@@ -54,13 +54,13 @@ extern "C" __global__ void __launch_bounds__(MAPPERS) map_ranges(const int2 *sli
   wait_for_the_kernel_before();
   SHARED(unsigned, base, COLUMNS);
   SHARED(unsigned, range_of, BYPASS_CODE / 2 + 1);
-  SHARED(Bin, own, PADDED_CHUNK);
+  SHARED(Bin, shared_bins, PADDED_CHUNK);
   SHARED(unsigned, masks, SEGMENTS);
   SHARED(Range, warp_maps, MAPPERS / 8);
-  const Chunks c = own_chunks(slice_chunks);
+  const Chunks c = chunks_of_slice(slice_chunks);
   const int tid = int(threadIdx.x), lane = tid & 31, segment = tid >> 2, q = tid & 3;
   if (int(blockIdx.x) >= c.count) return;
-  const uint8_t *own_states = states + sorted_place(c);
+  const uint8_t *slice_states = states + sorted_place(c);
   if (tid < int(BYPASS_CODE / 2 + 1)) range_of[tid] = __ldg(ranges + tid);
   for (int k = int(blockIdx.x); k < c.count; k += int(gridDim.x)) {
     const size_t chunk = size_t(c.first + k);
@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(MAPPERS) map_ranges(const int2 *sli
 #pragma unroll
     for (int j = 0; j < MAP_ROUNDS; j++) {
       const bool sorted = symbols[j] < unsigned(BYPASS << 1);
-      found[j] = own_states[sorted ? base[column_of(int(symbols[j] >> 1))] + found[j] : 0];
+      found[j] = slice_states[sorted ? base[column_of(int(symbols[j] >> 1))] + found[j] : 0];
     }
 #pragma unroll
     for (int j = 0; j < MAP_ROUNDS; j++) {
@@ -89,21 +89,21 @@ extern "C" __global__ void __launch_bounds__(MAPPERS) map_ranges(const int2 *sli
       if (context >= unsigned(BYPASS)) code = (context == unsigned(BYPASS) ? BYPASS_CODE : TERMINATE_CODE) | bin_value;
       codes[chunk * CHUNK + i] = uint8_t(code);
       const Bin bin = bin_of(code, range_of);
-      own[padded(i)] = bin;
-      const unsigned lps = __ballot_sync(FULL_WARP, bin.kind & IS_LPS);
+      shared_bins[padded(i)] = bin;
+      const unsigned lps = __ballot_sync(FULL_WARP, bin.flags & IS_LPS);
       if (lane == 0) masks[i >> 5] = lps;
     }
     __syncthreads();
     const int first = begins ? 0 : first_lps(masks, 0, end);
     if (!begins && tid < FIRST_RANGE + 1 - LEAST_RANGE) {
       Range r = {LEAST_RANGE + tid, 0};
-      for (int i = 0; i < first; i++) step(own[padded(i)], r);
+      for (int i = 0; i < first; i++) step(shared_bins[padded(i)], r);
       prefixes[chunk * RANGES + tid] = packed(r);
     }
     const int from = segment ? first_lps(masks, segment, end) : first, to = segment + 1 < SEGMENTS ? first_lps(masks, segment + 1,
     end) : end;
     Range r = {begins && segment == 0 ? FIRST_RANGE : LEAST_RANGE + 64 * q, 0};
-    for (int i = from; i < to; i++) step(own[padded(i)], r);
+    for (int i = from; i < to; i++) step(shared_bins[padded(i)], r);
     if (from >= to) r = {0, 0};
     Range before, upto;
     compose_segments(r, warp_maps, before, upto);
@@ -180,7 +180,7 @@ extern "C" __global__ void __launch_bounds__(COMPOSERS, 1) compose_chunks(const 
   SHARED(Maps, warp_maps, 32);
   SHARED(BitAdvance, warp_advances, 32);
   SHARED(int, bins, 1);
-  const Chunks c = own_chunks(slice_chunks);
+  const Chunks c = chunks_of_slice(slice_chunks);
   const Composed s = {chunk_begins, prefixes, bodies};
   const int tid = int(threadIdx.x), lane = tid & 31, warp = tid >> 5;
   const int each = (c.count + COMPOSERS - 1) / COMPOSERS, first = min(tid * each, c.count), last = min(first + each, c.count);
@@ -208,17 +208,17 @@ extern "C" __global__ void __launch_bounds__(COMPOSERS, 1) compose_chunks(const 
   if (lane) before = then(before, left);
 
   // positions: a code word after I_PCM begins after the last three bits of the one before, and the samples
-  BitAdvance own = {0, -1};
+  BitAdvance advance = {0, -1};
   int own_bins = 0;
   for (int pass = 0; pass < 2; pass++) {
     int q = int(before & 3), all, position = 0;
     int range = q & 2 ? (q & 1 ? entering[3] : entering[2]) : (q & 1 ? entering[1] : entering[0]);
-    if (pass) position = apply_in_block(frame_params[HEADER_BITS + c.slice] - 1, own, warp_advances, all);
+    if (pass) position = apply_in_block(frame_params[HEADER_BITS + c.slice] - 1, advance, warp_advances, all);
     for (int k = first; k < last; k++) {
       const size_t chunk = size_t(c.first + k);
       if (chunk_begins[chunk] > 0) {
         if (pass) position = apply(position, past_samples());
-        else own = compose(own, past_samples());
+        else advance = compose(advance, past_samples());
       }
       if (chunk_begins[chunk] >= 0) range = FIRST_RANGE;
       if (pass) chunk_starts[chunk] = make_int2(range, position);
@@ -226,7 +226,7 @@ extern "C" __global__ void __launch_bounds__(COMPOSERS, 1) compose_chunks(const 
       int shifted = 0;
       pass_chunk<1>(s, chunk, &range, &q, &shifted);
       if (pass) position += shifted;
-      else own = compose(own, BitAdvance{shifted, -1});
+      else advance = compose(advance, BitAdvance{shifted, -1});
     }
     if (pass == 0) {
       atomicAdd(bins, own_bins);
@@ -238,8 +238,8 @@ extern "C" __global__ void __launch_bounds__(COMPOSERS, 1) compose_chunks(const 
       sizes[c.slice] = fits ? size : -1;
       totals[c.slice] = fits ? *bins : 0;
     }
-    uint4 *own_cells = reinterpret_cast<uint4 *>(cells + first_cell(slices[c.slice] * (mb_width + 1), c.slice));
-    for (int i = tid; fits && i < size / 64 + 2; i += COMPOSERS) own_cells[i] = make_uint4(0, 0, 0, 0);
+    uint4 *slice_cells = reinterpret_cast<uint4 *>(cells + first_cell(slices[c.slice] * (mb_width + 1), c.slice));
+    for (int i = tid; fits && i < size / 64 + 2; i += COMPOSERS) slice_cells[i] = make_uint4(0, 0, 0, 0);
   }
 }
 
@@ -247,8 +247,8 @@ extern "C" __global__ void __launch_bounds__(COMPOSERS, 1) compose_chunks(const 
 DEVICE int last_added(const unsigned *masks, int from, int to) {
   while (to > from) {
     const int w = (to - 1) >> 5;
-    const unsigned own = masks[w] & (~0u >> (31 - ((to - 1) & 31)));
-    if (own) return max(32 * w + 32 - __clz(int(own)), from);
+    const unsigned mask = masks[w] & (~0u >> (31 - ((to - 1) & 31)));
+    if (mask) return max(32 * w + 32 - __clz(int(mask)), from);
     to = 32 * w;
   }
   return from;
@@ -262,14 +262,14 @@ extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int2 *slice
     unsigned *cells) {
   wait_for_the_kernel_before();
   SHARED(unsigned, range_of, BYPASS_CODE / 2 + 1);
-  SHARED(Bin, own, PADDED_CHUNK);
+  SHARED(Bin, shared_bins, PADDED_CHUNK);
   SHARED(unsigned, lps, SEGMENTS);
   SHARED(unsigned, adding, SEGMENTS);
   SHARED(unsigned, sums, CHUNK_CELLS);
-  const Chunks c = own_chunks(slice_chunks);
+  const Chunks c = chunks_of_slice(slice_chunks);
   const int tid = int(threadIdx.x), lane = tid & 31;
   if (int(blockIdx.x) >= c.count || sizes[c.slice] < 0) return;
-  unsigned *own_cells = cells + first_cell(slices[c.slice] * (mb_width + 1), c.slice);
+  unsigned *slice_cells = cells + first_cell(slices[c.slice] * (mb_width + 1), c.slice);
   if (tid < int(BYPASS_CODE / 2 + 1)) range_of[tid] = __ldg(ranges + tid);
   for (int k = int(blockIdx.x); k < c.count; k += int(gridDim.x)) {
     const size_t chunk = size_t(c.first + k);
@@ -286,8 +286,8 @@ extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int2 *slice
     for (int j = 0; j < CHUNK / ADDERS; j++) {
       const int i = ADDERS * j + tid;
       const Bin bin = bin_of(found[j], range_of);
-      own[padded(i)] = bin;
-      const unsigned is_lps = __ballot_sync(FULL_WARP, bin.kind & IS_LPS), adds = __ballot_sync(FULL_WARP, bin.kind != 0);
+      shared_bins[padded(i)] = bin;
+      const unsigned is_lps = __ballot_sync(FULL_WARP, bin.flags & IS_LPS), adds = __ballot_sync(FULL_WARP, bin.flags != 0);
       if (lane == 0) lps[i >> 5] = is_lps;
       if (lane == 0) adding[i >> 5] = adds;
     }
@@ -307,7 +307,7 @@ extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int2 *slice
       Added out = {sums, low_cell};
       const int position = start.y + 16;
       for (int i = from; i < stop; i++) {
-        const Bin bin = own[padded(i)];
+        const Bin bin = shared_bins[padded(i)];
         const int at = position + r.bits + REGISTER_BITS - 1 + (bin.ranges == 0), added = step(bin, r);
         if (added) out.add(added, at);
       }
@@ -315,10 +315,10 @@ extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int2 *slice
     }
     __syncthreads();
     for (int i = tid; i < CHUNK_CELLS; i += ADDERS)
-      if (sums[i]) atomicAdd(own_cells + low_cell + i, sums[i]);
+      if (sums[i]) atomicAdd(slice_cells + low_cell + i, sums[i]);
     if (begins > 0) {
       const Samples samples = {source_y, source_u, source_v, mb_width};
-      samples.add(own_cells, (start.y + 1) / 8 - PCM_SAMPLES, begins - 1, tid, ADDERS);
+      samples.add(slice_cells, (start.y + 1) / 8 - PCM_SAMPLES, begins - 1, tid, ADDERS);
     }
     __syncthreads();
   }
@@ -333,13 +333,13 @@ extern "C" __global__ void __launch_bounds__(WRITERS) write_bytes(const int *sli
     const unsigned *cells, unsigned *to) {
   wait_for_the_kernel_before();
   const int slice = int(blockIdx.y), size = sizes[slice], entry = slices[slice] * (mb_width + 1);
-  const unsigned *own = cells + first_cell(entry, slice) + 1;  // without the cell before the slice
+  const unsigned *slice_cells = cells + first_cell(entry, slice) + 1;  // without the cell before the slice
   for (int at = int(blockIdx.x * WRITERS + threadIdx.x); 32 * at < size; at += int(gridDim.x) * WRITERS) {
     int k = 2 * at + 2;
-    unsigned v = with_next(own, k);
-    while (v == 0xffff) v = with_next(own, ++k);
-    const unsigned low = with_next(own, 2 * at + 1) + (v >> 16), high = with_next(own, 2 * at) + (low >> 16);
-    const unsigned out = (high & 0xffff) << 16 | (low & 0xffff) | marked(own[2 * at]) << 16 | marked(own[2 * at + 1]);
+    unsigned v = with_next(slice_cells, k);
+    while (v == 0xffff) v = with_next(slice_cells, ++k);
+    const unsigned low = with_next(slice_cells, 2 * at + 1) + (v >> 16), high = with_next(slice_cells, 2 * at) + (low >> 16);
+    const unsigned out = (high & 0xffff) << 16 | (low & 0xffff) | marked(slice_cells[2 * at]) << 16 | marked(slice_cells[2 * at + 1]);
     to[size_t(entry) * (ENTRY_BYTES / 4) + at] = __byte_perm(out, 0, 0x0123);
   }
 }

@@ -15,7 +15,7 @@ constexpr int CELLS = ENTRY_BYTES / 2;  // of 16 bits, of an entry
 constexpr int REGISTER_BITS = 10;  // of codILow
 constexpr int LAST_BITS = 3;    // of codILow, which end a code word; the last is 1 (9.3.4.5)
 constexpr int SPARE_BYTES = 8;  // of a slice's place that stay free, as on the CPU
-constexpr int MARK = 24;        // from this bit of a cell on: 1 + the place of a bit to be set
+constexpr int MARK = 24;        // from this bit of a cell on: 1 + the position of a bit to be set
 constexpr int PCM_SAMPLES = SAMPLE_BITS / 8, INITIAL_I = 3;  // in place of cabac_init_idc
 constexpr int FIRST_FIELD_CONTEXT = 277, FIELD_CONTEXTS = 122;
 
@@ -26,9 +26,9 @@ struct Chunks {
   int slice, first, count;
 };
 // Those of a block's slice. slice_chunks: int2[slices], the first and the number
-DEVICE Chunks own_chunks(const int2 *slice_chunks) {
-  const int2 own = slice_chunks[blockIdx.y];
-  return {int(blockIdx.y), own.x, own.y};
+DEVICE Chunks chunks_of_slice(const int2 *slice_chunks) {
+  const int2 bounds = slice_chunks[blockIdx.y];
+  return {int(blockIdx.y), bounds.x, bounds.y};
 }
 // The cells of a slice. entry: its first
 DEVICE size_t first_cell(int entry, int slice) { return size_t(entry) * CELLS + slice * SPARE_CELLS; }
@@ -45,9 +45,9 @@ DEVICE Range unpacked(unsigned v) { return {int(v & 511), int(v >> 9)}; }
 DEVICE unsigned packed(const Range &r) { return unsigned(r.range) | unsigned(r.bits) << 9; }
 DEVICE int quarter(int range) { return range >> 6 & 3; }  // qCodIRangeIdx
 
-// A bin: rangeTabLPS of its state, a byte for each qCodIRangeIdx, 0 in bypass bins; and its kind
+// A bin: rangeTabLPS of its state, a byte for each qCodIRangeIdx, 0 in bypass bins; and flags
 struct alignas(8) Bin {
-  unsigned ranges, kind;
+  unsigned ranges, flags;
 };
 constexpr unsigned IS_LPS = 1, IS_BYPASS_1 = 2;
 
@@ -62,8 +62,8 @@ constexpr int PADDED_CHUNK = CHUNK + CHUNK / 32;
 DEVICE int step(const Bin &bin, Range &r) {
   const int lps = int(__byte_perm(0, bin.ranges, unsigned(r.range >> 6)));  // 4 to 7 choose from the second word
   r.range -= lps;
-  const int added = bin.kind ? r.range : 0;
-  if (bin.kind & IS_LPS) r.range = lps;
+  const int added = bin.flags ? r.range : 0;
+  if (bin.flags & IS_LPS) r.range = lps;
   const int shift = __clz(r.range) - 23;
   r.range <<= shift;
   r.bits += shift + (bin.ranges == 0);
@@ -100,8 +100,8 @@ struct Added {
     atomicAdd(cell, v & 0xffff);
     if (v >> 16) atomicAdd(cell - 1, v >> 16);
   }
-  // the bit at `place` is to be set
-  DEVICE void mark(int place) { atomicAdd(cells + (place >> 4) - first_cell, unsigned(1 + (place & 15)) << MARK); }
+  // the bit at `bit` is to be set
+  DEVICE void mark(int bit) { atomicAdd(cells + (bit >> 4) - first_cell, unsigned(1 + (bit & 15)) << MARK); }
 };
 
 // 7.3.5: the samples of I_PCM

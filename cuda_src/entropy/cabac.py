@@ -114,13 +114,13 @@ def make_bins(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int,
         device.scratch("chunks", (mb_height, 2), np.int32, stream),
     )
     counts = device.scratch("bin counts", (entries,), np.uint32, stream)
-    places = device.scratch("bin places", (entries,), np.int32, stream)
+    entry_starts = device.scratch("bin entry_starts", (entries,), np.int32, stream)
     kept = device.scratch("kept bins", (entries, MOST_KEPT), np.uint16, stream)
     state, blocks = _entry_arguments(slices, macroblocks, transform_8x8_mode), -(-entries // WARPS)
     device.launch(_module(slices), "make_bins", (blocks,), (32 * WARPS,), [*state, counts, kept], stream)
-    arguments = [slices.rows, slices.mb_width, shared, counts, places, *bins[1:]]
+    arguments = [slices.rows, slices.mb_width, shared, counts, entry_starts, *bins[1:]]
     device.launch("entropy/cabac_bins", "place_bins", (n,), (SUMMERS,), arguments, stream)
-    arguments = [*state, slices.rows, bins.slice_chunks, counts, places, kept, bins.symbols]
+    arguments = [*state, slices.rows, bins.slice_chunks, counts, entry_starts, kept, bins.symbols]
     device.launch(_module(slices), "gather_bins", (-(-blocks // n), n), (32 * WARPS,), arguments, stream)
     return bins
 
@@ -195,8 +195,8 @@ def write_cabac_slices(
     bins = make_bins(slices, macroblocks, transform_8x8_mode, stream)
     cells = code_bins(slices, bins, source, sizes, stream)
     state = _entry_arguments(slices, macroblocks, transform_8x8_mode)
-    own = device.scratch("bins of an entry", (mb_height, MOST_BINS), np.uint16, stream)
-    arguments = [*state, slices.rows, bins.slice_chunks, *_tables(device), *source, own, cells, *sizes]
+    entry_bins = device.scratch("bins of an entry", (mb_height, MOST_BINS), np.uint16, stream)
+    arguments = [*state, slices.rows, bins.slice_chunks, *_tables(device), *source, entry_bins, cells, *sizes]
     device.launch(_module(slices), "code_bin_by_bin", (n,), (32,), arguments, stream)
     write_bytes(slices, cells, sizes, slice_data, stream)
 

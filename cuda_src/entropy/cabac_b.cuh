@@ -45,7 +45,7 @@ DEVICE bool is_later_entry(const State &s, int mb, int q, int list) {
 
 // 9.3.3.1.1.6: ref_idx of the partition that begins in quadrant q
 template <class Sink>
-DEVICE void put_b_ref_idx(Sink &sink, const State &s, const Own &o, int q, int list) {
+DEVICE void put_b_ref_idx(Sink &sink, const State &s, const CurrentMb &o, int q, int list) {
   int inc = 0;
   if (q & 1 || o.left) inc += is_later_entry(s, q & 1 ? o.mb : o.mb - 1, q ^ 1, list);
   if (q & 2 || o.above) inc += 2 * is_later_entry(s, q & 2 ? o.mb : o.mb - s.mb_width, q ^ 2, list);
@@ -57,7 +57,7 @@ DEVICE void put_b_ref_idx(Sink &sink, const State &s, const Own &o, int q, int l
 }
 
 // mvd of the quadrant of a lane from B_MVD_LANES on, and absMvdComp; see lane_difference
-DEVICE void b_lane_difference(const State &s, const Own &o, unsigned &own, unsigned &a, unsigned &b) {
+DEVICE void b_lane_difference(const State &s, const CurrentMb &o, unsigned &current, unsigned &a, unsigned &b) {
   const int lane = threadIdx.x & 31, of = lane & 7;
   // eight lanes a list: the own quadrants, those beside them to the left, those above
   unsigned found = 0;
@@ -67,8 +67,8 @@ DEVICE void b_lane_difference(const State &s, const Own &o, unsigned &own, unsig
     else if (of < 6 && o.left) found = b_difference(s, o.mb - 1, o.first_mb, 2 * (of - 4) + 1, list);
     else if (of >= 6 && o.above) found = b_difference(s, o.mb - s.mb_width, o.first_mb, of - 4, list);
   }
-  const int place = lane - B_MVD_LANES, q = place & 3, first = place & 4 ? 8 : 0;
-  own = __shfl_sync(FULL_WARP, found, first + q);
+  const int index = lane - B_MVD_LANES, q = index & 3, first = index & 4 ? 8 : 0;
+  current = __shfl_sync(FULL_WARP, found, first + q);
   a = __shfl_sync(FULL_WARP, found, first + (q & 1 ? q - 1 : 4 + (q >> 1)));
   b = __shfl_sync(FULL_WARP, found, first + (q & 2 ? q - 2 : 6 + (q & 1)));
 }

@@ -3,7 +3,7 @@
 #include "entropy/cabac_residual.cuh"
 
 struct Entry {
-  Own own;
+  CurrentMb macroblock;
   bool coded, ends;
 };
 DEVICE Entry entry_of(const State &s, int entry, int entries) {
@@ -19,17 +19,17 @@ DEVICE Entry entry_of(const State &s, int entry, int entries) {
 // The bins of an entry -> to, if there are at most `room`. Returns their number. The whole warp
 DEVICE int make_entry(const State &s, const Entry &e, uint16_t *to, int room) {
   const int lane = threadIdx.x & 31;
-  const Own &o = e.own;
+  const CurrentMb &o = e.macroblock;
   if (!e.coded) {
     if (e.ends && lane == 0) to[0] = uint16_t(TERMINATE << 1 | 1);
     return e.ends;
   }
-  const bool residual = o.kind == I_16x16 || (o.kind != SKIP && o.kind != I_PCM && o.pattern);
+  const bool residual = o.mb_type == I_16x16 || (o.mb_type != SKIP && o.mb_type != I_PCM && o.pattern);
   QpDelta qp = {0, false};
   Difference mvd = {0, 0, 0, 0};
   Block block = {nullptr, 0, 0, 0, -1, false};
   if (residual) qp = qp_delta_of(s, o.mb, o.first_mb);
-  if (o.kind > LAST_INTRA && o.kind != SKIP) {
+  if (o.mb_type > LAST_INTRA && o.mb_type != SKIP) {
     const int k = (lane - BLOCK_LANES) & 15;
     mvd = lane_difference(s, o, int(BLOCK_TO_RASTER_DIGITS >> (4 * k) & 15));
   }

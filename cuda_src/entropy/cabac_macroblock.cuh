@@ -54,13 +54,13 @@ DEVICE void put_exp_golomb(Sink &sink, int value, int k) {
   while (k-- > 0) sink.put(BYPASS, value >> k & 1);
 }
 
-DEVICE bool is_nxn(int kind) { return kind == I_4x4 || kind == I_8x8; }
+DEVICE bool is_nxn(int mb_type) { return mb_type == I_4x4 || mb_type == I_8x8; }
 
 // Tables 9-36, 9-37: mb_type of an intra macroblock that is not I_NxN, after its first bin. step: 1 in I slices, else 0
 template <class Sink>
-DEVICE void put_intra_type(Sink &sink, const State &s, const Own &o, int context, int step) {
-  sink.put(TERMINATE, o.kind == I_PCM);
-  if (o.kind == I_PCM) return;
+DEVICE void put_intra_type(Sink &sink, const State &s, const CurrentMb &o, int context, int step) {
+  sink.put(TERMINATE, o.mb_type == I_PCM);
+  if (o.mb_type == I_PCM) return;
   const int mode = s.intra16x16_mode[o.mb];
   sink.put(context, (o.pattern & 15) != 0);
   sink.put(context + 1, o.pattern >> 4 != 0);
@@ -71,7 +71,7 @@ DEVICE void put_intra_type(Sink &sink, const State &s, const Own &o, int context
 
 // 9.3.3.1.1.10
 template <class Sink>
-DEVICE void put_transform_flag(Sink &sink, const State &s, const Own &o) {
+DEVICE void put_transform_flag(Sink &sink, const State &s, const CurrentMb &o) {
   const int a = o.left ? s.transform_8x8[o.mb - 1] : 0, b = o.above ? s.transform_8x8[o.mb - s.mb_width] : 0;
   sink.put(CTX_TRANSFORM_8x8 + a + b, s.transform_8x8[o.mb]);
 }
@@ -87,37 +87,37 @@ DEVICE void put_sub_type(Sink &sink, int sub) {
 
 // end_of_slice_flag of the macroblock before, mb_skip_flag, mb_type, transform_size_8x8_flag of intra macroblocks, sub_mb_type
 template <class Sink>
-DEVICE void put_type(Sink &sink, const State &s, const Own &o) {
+DEVICE void put_type(Sink &sink, const State &s, const CurrentMb &o) {
   const int type_a = o.left ? s.mb_type[o.mb - 1] : -1, type_b = o.above ? s.mb_type[o.mb - s.mb_width] : -1;
   if (o.mb > o.first_mb) sink.put(TERMINATE, 0);
   if (s.n_ref) {
-    sink.put((IS_B ? CTX_SKIP_B : CTX_SKIP_P) + (o.left && type_a != SKIP) + (o.above && type_b != SKIP), o.kind == SKIP);
-    if (o.kind == SKIP) return;
-    if (IS_B) put_b_type(sink, o.kind <= LAST_INTRA ? B_INTRA_PREFIX : b_mb_type(s, o), type_a, type_b);
-    else sink.put(CTX_MB_TYPE_P, o.kind <= LAST_INTRA);
+    sink.put((IS_B ? CTX_SKIP_B : CTX_SKIP_P) + (o.left && type_a != SKIP) + (o.above && type_b != SKIP), o.mb_type == SKIP);
+    if (o.mb_type == SKIP) return;
+    if (IS_B) put_b_type(sink, o.mb_type <= LAST_INTRA ? B_INTRA_PREFIX : b_mb_type(s, o), type_a, type_b);
+    else sink.put(CTX_MB_TYPE_P, o.mb_type <= LAST_INTRA);
   }
-  if (IS_B && o.kind > LAST_INTRA) {
-    for (int q = 0; o.kind == B_8x8 && q < 4; q++) put_b_sub_type(sink, s.sub_mb_type[4 * size_t(o.mb) + q]);
+  if (IS_B && o.mb_type > LAST_INTRA) {
+    for (int q = 0; o.mb_type == B_8x8 && q < 4; q++) put_b_sub_type(sink, s.sub_mb_type[4 * size_t(o.mb) + q]);
     return;
   }
-  if (o.kind > LAST_INTRA) {
-    const bool halves = o.kind == P_16x8 || o.kind == P_8x16;
+  if (o.mb_type > LAST_INTRA) {
+    const bool halves = o.mb_type == P_16x8 || o.mb_type == P_8x16;
     sink.put(CTX_MB_TYPE_P + 1, halves);
-    sink.put(CTX_MB_TYPE_P + (halves ? 3 : 2), halves ? o.kind == P_16x8 : o.kind == P_8x8);
-    if (o.kind == P_8x8)
+    sink.put(CTX_MB_TYPE_P + (halves ? 3 : 2), halves ? o.mb_type == P_16x8 : o.mb_type == P_8x8);
+    if (o.mb_type == P_8x8)
       for (int q = 0; q < 4; q++) put_sub_type(sink, s.sub_mb_type[4 * size_t(o.mb) + q]);
     return;
   }
   constexpr int inter_prefix = IS_B ? CTX_MB_TYPE_B_INTRA : CTX_MB_TYPE_P_INTRA;
   const int first = s.n_ref ? inter_prefix : CTX_MB_TYPE_I + (o.left && !is_nxn(type_a)) + (o.above && !is_nxn(type_b));
-  sink.put(first, !is_nxn(o.kind));
-  if (!is_nxn(o.kind)) put_intra_type(sink, s, o, s.n_ref ? inter_prefix + 1 : CTX_MB_TYPE_I + 3, s.n_ref ? 0 : 1);
+  sink.put(first, !is_nxn(o.mb_type));
+  if (!is_nxn(o.mb_type)) put_intra_type(sink, s, o, s.n_ref ? inter_prefix + 1 : CTX_MB_TYPE_I + 3, s.n_ref ? 0 : 1);
   else if (s.transform_8x8_mode) put_transform_flag(sink, s, o);
 }
 
 // 9.3.3.1.1.6: ref_idx_l0 of the partition that begins in quadrant q
 template <class Sink>
-DEVICE void put_ref_idx(Sink &sink, const State &s, const Own &o, int q) {
+DEVICE void put_ref_idx(Sink &sink, const State &s, const CurrentMb &o, int q) {
   const signed char *refs = s.ref_idx + 4 * size_t(o.mb);
   int inc = 0;
   if (q & 1 || o.left) inc += refs[q & 1 ? q - 1 : q + 1 - 4] > 0;
@@ -131,7 +131,7 @@ DEVICE void put_ref_idx(Sink &sink, const State &s, const Own &o, int q) {
 
 // 7.3.5.1: the mode of the block or quadrant that begins at a 4x4 block
 template <class Sink>
-DEVICE void put_mode(Sink &sink, const State &s, const Own &o, int raster) {
+DEVICE void put_mode(Sink &sink, const State &s, const CurrentMb &o, int raster) {
   const int predicted = predicted_mode(s, o, raster), mode = s.intra4x4_mode[16 * size_t(o.mb) + raster];
   sink.put(CTX_PREV_INTRA_MODE, mode == predicted);
   if (mode == predicted) return;
@@ -151,54 +151,54 @@ DEVICE void put_mvd(Sink &sink, int context, int value, int total) {
 }
 
 // Sizes of the partition that has a 4x4 block, in blocks
-DEVICE void partition_at(const State &s, int mb, int kind, int bx, int by, int &bw, int &bh) {
-  const int part = kind == P_8x8 ? s.sub_mb_type[4 * size_t(mb) + (by >> 1) * 2 + (bx >> 1)] : SUB_8x8;
-  bw = part == SUB_4x8 || part == SUB_4x4 ? 1 : kind == P_8x16 || kind == P_8x8 ? 2 : 4;
-  bh = part == SUB_8x4 || part == SUB_4x4 ? 1 : kind == P_16x8 || kind == P_8x8 ? 2 : 4;
+DEVICE void partition_at(const State &s, int mb, int mb_type, int bx, int by, int &bw, int &bh) {
+  const int sub_type = mb_type == P_8x8 ? s.sub_mb_type[4 * size_t(mb) + (by >> 1) * 2 + (bx >> 1)] : SUB_8x8;
+  bw = sub_type == SUB_4x8 || sub_type == SUB_4x4 ? 1 : mb_type == P_8x16 || mb_type == P_8x8 ? 2 : 4;
+  bh = sub_type == SUB_8x4 || sub_type == SUB_4x4 ? 1 : mb_type == P_16x8 || mb_type == P_8x8 ? 2 : 4;
 }
 
 // 7.4.5.1: mvd_l0 of the partition that has a 4x4 block of a macroblock
 DEVICE unsigned difference_at(const State &s, int mb, int first_mb, int raster) {
-  const int kind = s.mb_type[mb];
-  if (kind <= LAST_INTRA || kind == SKIP) return 0;
+  const int mb_type = s.mb_type[mb];
+  if (mb_type <= LAST_INTRA || mb_type == SKIP) return 0;
   int bw, bh;
-  partition_at(s, mb, kind, raster & 3, raster >> 2, bw, bh);
+  partition_at(s, mb, mb_type, raster & 3, raster >> 2, bw, bh);
   const int bx = raster & 3 & -bw, by = raster >> 2 & -bh;
   const auto at = [&](int dx, int dy) { return motion_of(neighbour_block(mb, bx + dx, by + dy, s.mb_width, first_mb), s.ref_idx, s.mv); };
-  const Motion own = at(0, 0), a = at(-1, 0), b = at(0, -1);
+  const Motion current = at(0, 0), a = at(-1, 0), b = at(0, -1);
   Motion c = {-2, 0};
   if (corner_available(bx, by, bw)) c = at(bw, -1);
   if (c.ref == -2) c = at(-1, -1);
-  const unsigned p = choose_predictor(bx, by, bw, bh, own.ref, a, b, c);
-  return vector_of(x_of(own.v) - x_of(p), y_of(own.v) - y_of(p));
+  const unsigned p = choose_predictor(bx, by, bw, bh, current.ref, a, b, c);
+  return vector_of(x_of(current.v) - x_of(p), y_of(current.v) - y_of(p));
 }
 
 // mvd_l0 of a lane's block and absMvdComp, x and y, the whole warp. Lanes from BLOCK_LANES on have blocks in decoding order
 struct Difference {
   int x, y, total_x, total_y;
 };
-DEVICE Difference lane_difference(const State &s, const Own &o, int raster) {
+DEVICE Difference lane_difference(const State &s, const CurrentMb &o, int raster) {
   const int lane = threadIdx.x & 31, k = lane & 3;
   if (IS_B) {
-    unsigned own, a, b;
-    b_lane_difference(s, o, own, a, b);
-    return {x_of(own), y_of(own), abs(x_of(a)) + abs(x_of(b)), abs(y_of(a)) + abs(y_of(b))};
+    unsigned current, a, b;
+    b_lane_difference(s, o, current, a, b);
+    return {x_of(current), y_of(current), abs(x_of(a)) + abs(x_of(b)), abs(y_of(a)) + abs(y_of(b))};
   }
   // lanes 0 to 15 have the own blocks in raster order, four each those beside them to the left and above
   unsigned found = 0;
   if (lane < 16) found = difference_at(s, o.mb, o.first_mb, lane);
   else if (lane < 20 && o.left) found = difference_at(s, o.mb - 1, o.first_mb, 4 * k + 3);
   else if (lane >= 20 && lane < 24 && o.above) found = difference_at(s, o.mb - s.mb_width, o.first_mb, 12 + k);
-  const unsigned own = __shfl_sync(FULL_WARP, found, raster);
+  const unsigned current = __shfl_sync(FULL_WARP, found, raster);
   const unsigned a = __shfl_sync(FULL_WARP, found, raster & 3 ? raster - 1 : 16 + (raster >> 2));
   const unsigned b = __shfl_sync(FULL_WARP, found, raster >> 2 ? raster - 4 : 20 + (raster & 3));
-  return {x_of(own), y_of(own), abs(x_of(a)) + abs(x_of(b)), abs(y_of(a)) + abs(y_of(b))};
+  return {x_of(current), y_of(current), abs(x_of(a)) + abs(x_of(b)), abs(y_of(a)) + abs(y_of(b))};
 }
 
 // 9.3.3.1.1.8
 DEVICE bool has_chroma_mode(const State &s, int mb) { return s.mb_type[mb] < I_PCM && s.intra_chroma_mode[mb] != 0; }
 template <class Sink>
-DEVICE void put_chroma_mode(Sink &sink, const State &s, const Own &o) {
+DEVICE void put_chroma_mode(Sink &sink, const State &s, const CurrentMb &o) {
   const int mode = s.intra_chroma_mode[o.mb];
   const int a = o.left && has_chroma_mode(s, o.mb - 1), b = o.above && has_chroma_mode(s, o.mb - s.mb_width);
   sink.put(CTX_INTRA_CHROMA + a + b, mode > 0);
@@ -209,11 +209,11 @@ DEVICE void put_chroma_mode(Sink &sink, const State &s, const Own &o) {
 // 9.3.3.1.1.4: coded_block_pattern, and what contexts assume of a neighbour's
 DEVICE int context_pattern(const State &s, int mb, bool available) {
   if (!available) return 15;
-  const int kind = s.mb_type[mb];
-  return kind == I_PCM ? 47 : kind == SKIP ? 0 : s.cbp[mb];
+  const int mb_type = s.mb_type[mb];
+  return mb_type == I_PCM ? 47 : mb_type == SKIP ? 0 : s.cbp[mb];
 }
 template <class Sink>
-DEVICE void put_pattern(Sink &sink, const State &s, const Own &o) {
+DEVICE void put_pattern(Sink &sink, const State &s, const CurrentMb &o) {
   const int a = context_pattern(s, o.mb - 1, o.left), b = context_pattern(s, o.mb - s.mb_width, o.above);
   for (int q = 0; q < 4; q++) {
     const int coded_a = (q & 1 ? o.pattern >> (q - 1) : a >> (q + 1)) & 1, coded_b = (q & 2 ? o.pattern >> (q - 2) : b >> (q + 2)) & 1;
@@ -236,14 +236,14 @@ DEVICE void put_qp_delta(Sink &sink, const QpDelta &qp) {
 
 // What a lane has of all that comes before residual()
 template <class Sink>
-DEVICE void put_head(Sink &sink, const State &s, const Own &o, const QpDelta &qp, const Difference &mvd) {
+DEVICE void put_head(Sink &sink, const State &s, const CurrentMb &o, const QpDelta &qp, const Difference &mvd) {
   const int lane = threadIdx.x & 31, q = lane - REF_LANES, k = lane - BLOCK_LANES;
-  const bool inter = o.kind > LAST_INTRA && o.kind != SKIP;
+  const bool inter = o.mb_type > LAST_INTRA && o.mb_type != SKIP;
   if (lane == TYPE_LANE) put_type(sink, s, o);
-  if (lane == TYPE_LANE || o.kind == SKIP || o.kind == I_PCM) return;
+  if (lane == TYPE_LANE || o.mb_type == SKIP || o.mb_type == I_PCM) return;
   if (IS_B && inter && lane <= B_LAST_LANE) {
-    const int place = (lane - B_REF_LANES) & 7, list = place >> 2, quadrant = place & 3;
-    if (!begins_partition(o.kind, quadrant) || !has_vector(s, o.mb, o.kind, quadrant, list)) return;
+    const int index = (lane - B_REF_LANES) & 7, list = index >> 2, quadrant = index & 3;
+    if (!begins_partition(o.mb_type, quadrant) || !has_vector(s, o.mb, o.mb_type, quadrant, list)) return;
     if (lane < B_MVD_LANES) {
       if ((list ? s.n_ref1 : s.n_ref) > 1) put_b_ref_idx(sink, s, o, quadrant, list);
       return;
@@ -253,22 +253,22 @@ DEVICE void put_head(Sink &sink, const State &s, const Own &o, const QpDelta &qp
     return;
   }
   if (k < 0) {
-    const int wide = o.kind == P_8x16 || o.kind == P_8x8 ? 2 : 4, high = o.kind == P_16x8 || o.kind == P_8x8 ? 2 : 4;
+    const int wide = o.mb_type == P_8x16 || o.mb_type == P_8x8 ? 2 : 4, high = o.mb_type == P_16x8 || o.mb_type == P_8x8 ? 2 : 4;
     if (!IS_B && inter && s.n_ref > 1 && (q & 1) * 2 % wide == 0 && (q >> 1) * 2 % high == 0) put_ref_idx(sink, s, o, q);
   } else if (k < 16) {
     const int raster = int(BLOCK_TO_RASTER_DIGITS >> (4 * k) & 15), bx = raster & 3, by = raster >> 2;
-    if (o.kind == I_4x4 || (o.kind == I_8x8 && k % 4 == 0)) put_mode(sink, s, o, raster);
+    if (o.mb_type == I_4x4 || (o.mb_type == I_8x8 && k % 4 == 0)) put_mode(sink, s, o, raster);
     if (!inter || IS_B) return;
     int bw, bh;
-    partition_at(s, o.mb, o.kind, bx, by, bw, bh);
+    partition_at(s, o.mb, o.mb_type, bx, by, bw, bh);
     if (bx % bw || by % bh) return;
     put_mvd(sink, CTX_MVD_X, mvd.x, mvd.total_x);
     put_mvd(sink, CTX_MVD_Y, mvd.y, mvd.total_y);
   } else if (lane == PATTERN_LANE) {
     if (!inter) put_chroma_mode(sink, s, o);
-    if (o.kind != I_16x16) put_pattern(sink, s, o);
-    const bool whole = o.kind != P_8x8 || !*reinterpret_cast<const unsigned *>(s.sub_mb_type + 4 * size_t(o.mb));  // all SUB_8x8
+    if (o.mb_type != I_16x16) put_pattern(sink, s, o);
+    const bool whole = o.mb_type != P_8x8 || !*reinterpret_cast<const unsigned *>(s.sub_mb_type + 4 * size_t(o.mb));  // all SUB_8x8
     if (inter && s.transform_8x8_mode && o.pattern & 15 && whole) put_transform_flag(sink, s, o);
-    if (o.pattern || o.kind == I_16x16) put_qp_delta(sink, qp);
+    if (o.pattern || o.mb_type == I_16x16) put_qp_delta(sink, qp);
   }
 }

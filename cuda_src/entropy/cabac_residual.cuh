@@ -30,34 +30,34 @@ DEVICE int luma_flag(const State &s, int mb, int raster) {
   if (s.transform_8x8[mb]) return s.cbp[mb] >> ((raster >> 3) * 2 + (raster >> 1 & 1)) & 1;
   return s.total_coeff[24 * size_t(mb) + raster] != 0;
 }
-DEVICE int luma_flags_around(const State &s, const Own &o, int raster) {
+DEVICE int luma_flags_around(const State &s, const CurrentMb &o, int raster) {
   const uint8_t *counts = s.total_coeff + 24 * size_t(o.mb);
-  const int unavailable = o.kind <= LAST_INTRA;
+  const int unavailable = o.mb_type <= LAST_INTRA;
   const int a = raster & 3 ? counts[raster - 1] != 0 : o.left ? luma_flag(s, o.mb - 1, raster + 3) : unavailable;
   const int b = raster >> 2 ? counts[raster - 4] != 0 : o.above ? luma_flag(s, o.mb - s.mb_width, raster + 12) : unavailable;
   return a + 2 * b;
 }
-DEVICE int chroma_flags_around(const State &s, const Own &o, int block) {
+DEVICE int chroma_flags_around(const State &s, const CurrentMb &o, int block) {
   const uint8_t *counts = s.total_coeff + 24 * size_t(o.mb) + block;
-  const int unavailable = o.kind <= LAST_INTRA;
+  const int unavailable = o.mb_type <= LAST_INTRA;
   const int a = block & 1 ? counts[-1] != 0 : o.left ? counts[1 - 24] != 0 : unavailable;
   const int b = block & 2 ? counts[-2] != 0 : o.above ? counts[2 - 24 * s.mb_width] != 0 : unavailable;
   return a + 2 * b;
 }
-DEVICE int dc_flag(const State &s, const Own &o, int mb, int block, bool available) {
-  if (!available) return o.kind <= LAST_INTRA;
-  const int kind = s.mb_type[mb];
-  if (kind == I_PCM) return 1;
-  if (block == LUMA_DC ? kind != I_16x16 : kind == SKIP || s.cbp[mb] >> 4 == 0) return 0;
+DEVICE int dc_flag(const State &s, const CurrentMb &o, int mb, int block, bool available) {
+  if (!available) return o.mb_type <= LAST_INTRA;
+  const int mb_type = s.mb_type[mb];
+  if (mb_type == I_PCM) return 1;
+  if (block == LUMA_DC ? mb_type != I_16x16 : mb_type == SKIP || s.cbp[mb] >> 4 == 0) return 0;
   const unsigned mask = nonzero_levels(s.levels + (size_t(mb) * N_LEVEL_BLOCKS + block) * 16);
   return (mask & (block == LUMA_DC ? 0xffffu : 15u)) != 0;
 }
 
 // The block of a lane: 0 luma DC, then luma, chroma DC, chroma AC; of an 8x8 block in the first of its lanes
-DEVICE Block lane_block(const State &s, const Own &o) {
+DEVICE Block lane_block(const State &s, const CurrentMb &o) {
   const int lane = threadIdx.x & 31;
   const int block = lane == 0 ? LUMA_DC : lane <= 16 ? lane - 1 : lane == 17 ? CB_DC : lane == 18 ? CR_DC : lane - 3;
-  const bool whole = o.kind == I_16x16, luma = lane >= 1 && lane <= 16, ac = lane > 18;
+  const bool whole = o.mb_type == I_16x16, luma = lane >= 1 && lane <= 16, ac = lane > 18;
   const int first = (luma && whole) || ac;
   Block b = {s.levels + (size_t(o.mb) * N_LEVEL_BLOCKS + block) * 16 + first, 0, 16 - first, CAT_LUMA_DC, -1, false};
   if (lane > 26) return b;

@@ -14,7 +14,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_contexts(const int2 
     const uint16_t *bins, unsigned *counts) {
   wait_for_the_kernel_before();
   SHARED(unsigned, sums, COLUMNS);
-  const Chunks c = own_chunks(slice_chunks);
+  const Chunks c = chunks_of_slice(slice_chunks);
   for (int k = int(blockIdx.x); k < c.count; k += int(gridDim.x)) {
     const size_t chunk = size_t(c.first + k);
     const int end = chunk_bins[chunk];
@@ -40,13 +40,13 @@ extern "C" __global__ void __launch_bounds__(SUMMERS) sum_contexts(const int2 *s
     unsigned *totals) {
   wait_for_the_kernel_before();
   SHARED(unsigned, sums, 32 * 32);
-  const Chunks c = own_chunks(slice_chunks);
+  const Chunks c = chunks_of_slice(slice_chunks);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, column = 32 * int(blockIdx.x) + lane;
   const int each = (c.count + 31) / 32, first = min(warp * each, c.count), last = min(first + each, c.count);
-  unsigned *own = counts + size_t(c.first) * COLUMNS + column;
+  unsigned *column_counts = counts + size_t(c.first) * COLUMNS + column;
   unsigned sum = 0, before = 0, all = 0;
 #pragma unroll 8
-  for (int k = first; k < last; k++) sum += own[size_t(k) * COLUMNS];
+  for (int k = first; k < last; k++) sum += column_counts[size_t(k) * COLUMNS];
   sums[32 * warp + lane] = sum;
   __syncthreads();
 #pragma unroll
@@ -57,8 +57,8 @@ extern "C" __global__ void __launch_bounds__(SUMMERS) sum_contexts(const int2 *s
   }
 #pragma unroll 8
   for (int k = first; k < last; k++) {
-    const unsigned v = own[size_t(k) * COLUMNS];
-    own[size_t(k) * COLUMNS] = before;
+    const unsigned v = column_counts[size_t(k) * COLUMNS];
+    column_counts[size_t(k) * COLUMNS] = before;
     before += v;
   }
   if (warp == 0) totals[c.slice * COLUMNS + column] = all;
@@ -109,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_bins(const int2 *slic
   SHARED(unsigned, begins, COLUMNS);
   SHARED(unsigned, base, COLUMNS);
   SHARED(uint16_t, before, SORTERS * COLUMNS);
-  const Chunks c = own_chunks(slice_chunks);
+  const Chunks c = chunks_of_slice(slice_chunks);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, tid = int(threadIdx.x);
   if (int(blockIdx.x) >= c.count) {
     if (blockIdx.x == 0 && tid == 0) sorted_ends[c.slice] = 0;
@@ -129,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_bins(const int2 *slic
     for (int i = tid; i < COLUMNS; i += THREADS) base[i] = begins[i] + counts[chunk * COLUMNS + i];
     for (int i = tid; i < SORTERS * COLUMNS; i += THREADS) before[i] = 0;
     __syncthreads();
-    uint16_t *own = before + warp * COLUMNS;
+    uint16_t *warp_counts = before + warp * COLUMNS;
     int columns[ROUNDS], rank[ROUNDS];  // columns: with binVal in the highest bit; -1: not sorted
 #pragma unroll
     for (int j = 0; j < ROUNDS; j++) {
@@ -141,10 +141,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_bins(const int2 *slic
       const bool is_sorted = columns[j] >= 0;
       const int column = is_sorted ? columns[j] >> 1 : 0;
       const unsigned alike = lanes_alike(column, is_sorted);
-      const int earlier = own[column];
+      const int earlier = warp_counts[column];
       rank[j] = earlier + __popc(alike & ((1u << lane) - 1));
       __syncwarp();
-      if (is_sorted && alike >> lane == 1) own[column] = uint16_t(earlier + __popc(alike));  // the last of them
+      if (is_sorted && alike >> lane == 1) warp_counts[column] = uint16_t(earlier + __popc(alike));  // the last of them
       __syncwarp();
     }
     __syncthreads();
@@ -162,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_bins(const int2 *slic
     for (int j = 0; j < ROUNDS; j++) {
       if (columns[j] < 0) continue;
       const int column = columns[j] >> 1;
-      const unsigned in_chunk = own[column] + unsigned(rank[j]), at = base[column] + in_chunk;
+      const unsigned in_chunk = warp_counts[column] + unsigned(rank[j]), at = base[column] + in_chunk;
       ranks[chunk * CHUNK + first + 32 * j] = uint16_t(in_chunk);
       sorted[own_sorted + at] = uint8_t(columns[j] & 1);
       if (at % PIECE == 0) piece_columns[(own_sorted + at) / PIECE] = uint16_t(column);
@@ -195,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(WALKERS) walk_states(const int2 *sl
   wait_for_the_kernel_before();
   SHARED(unsigned, next, 2048);
   SHARED(unsigned, pieces, WALKERS + WARM_UP);
-  const Chunks c = own_chunks(slice_chunks);
+  const Chunks c = chunks_of_slice(slice_chunks);
   const int tid = int(threadIdx.x), end = (sorted_ends[c.slice] + PIECE - 1) / PIECE;
   if (int(blockIdx.x) * WALKERS >= end) return;
   const size_t own_sorted = sorted_place(c);

@@ -23,9 +23,9 @@ DEVICE void look_back(const State &s, int mb, int first_mb, int &run, int &qp) {
   qp = __ldg(s.frame_params);
   bool ran = false;
   for (int end = mb; end > first_mb; end -= 32) {
-    const int i = end - 1 - lane, kind = i < first_mb ? SKIP : int(s.mb_type[i]);
-    const unsigned coded = __ballot_sync(FULL_WARP, kind != SKIP);
-    const unsigned residual = __ballot_sync(FULL_WARP, has_residual(s, i, kind));
+    const int i = end - 1 - lane, mb_type = i < first_mb ? SKIP : int(s.mb_type[i]);
+    const unsigned coded = __ballot_sync(FULL_WARP, mb_type != SKIP);
+    const unsigned residual = __ballot_sync(FULL_WARP, has_residual(s, i, mb_type));
     if (coded && !ran) run = mb - (end - 1 - (__ffs(int(coded)) - 1)) - 1;
     ran |= coded != 0;
     if (residual) {
@@ -36,7 +36,7 @@ DEVICE void look_back(const State &s, int mb, int first_mb, int &run, int &qp) {
 }
 
 // 9.2.1: row of coeff_token for block (bx, by) of a plane of 2^log2_width blocks a row, first at `base` of total_coeff
-DEVICE int count_class(const State &s, const Own &o, int base, int log2_width, int bx, int by) {
+DEVICE int count_class(const State &s, const CurrentMb &o, int base, int log2_width, int bx, int by) {
   const int last = (1 << log2_width) - 1;
   const uint8_t *counts = s.total_coeff + 24 * size_t(o.mb) + base;
   const bool a = bx > 0 || o.left, b = by > 0 || o.above;
@@ -48,87 +48,87 @@ DEVICE int count_class(const State &s, const Own &o, int base, int log2_width, i
 }
 
 // 8.4.1.3: the difference of a lane's partition to its predictor, x and y
-DEVICE void put_mvd(const State &s, const Own &o, int bx, int by, int bw, int bh, Code &x, Code &y) {
+DEVICE void put_mvd(const State &s, const CurrentMb &o, int bx, int by, int bw, int bh, Code &x, Code &y) {
   const auto at = [&](int dx, int dy) {
     return motion_of(neighbour_block(o.mb, bx + dx, by + dy, s.mb_width, o.first_mb), s.ref_idx, s.mv);
   };
-  const Motion own = at(0, 0), a = at(-1, 0), b = at(0, -1);
+  const Motion current = at(0, 0), a = at(-1, 0), b = at(0, -1);
   Motion c = {-2, 0};
   if (corner_available(bx, by, bw)) c = at(bw, -1);
   if (c.ref == -2) c = at(-1, -1);
-  const unsigned p = choose_predictor(bx, by, bw, bh, own.ref, a, b, c);
-  append_se(x, x_of(own.v) - x_of(p));
-  append_se(y, y_of(own.v) - y_of(p));
+  const unsigned p = choose_predictor(bx, by, bw, bh, current.ref, a, b, c);
+  append_se(x, x_of(current.v) - x_of(p));
+  append_se(y, y_of(current.v) - y_of(p));
 }
 
 // 7.3.5.1, 8.3.1.1: prev_intra4x4_pred_mode_flag and rem_intra4x4_pred_mode of a lane's block
-DEVICE void put_mode(const State &s, const Own &o, int raster, Code &c) {
+DEVICE void put_mode(const State &s, const CurrentMb &o, int raster, Code &c) {
   const int predicted = predicted_mode(s, o, raster), mode = s.intra4x4_mode[16 * size_t(o.mb) + raster];
   if (mode == predicted) append(c, 1, 1);
   else append(c, unsigned(mode - (mode > predicted)), 4);
 }
 
 // 7.3.5: whether transform_size_8x8_flag follows coded_block_pattern
-DEVICE bool has_transform_flag(const State &s, const Own &o, bool inter) {
+DEVICE bool has_transform_flag(const State &s, const CurrentMb &o, bool inter) {
   if (!s.transform_8x8_mode || !inter || !(o.pattern & 15)) return false;
-  return o.kind != P_8x8 || !*reinterpret_cast<const unsigned *>(s.sub_mb_type + 4 * size_t(o.mb));  // all SUB_8x8
+  return o.mb_type != P_8x8 || !*reinterpret_cast<const unsigned *>(s.sub_mb_type + 4 * size_t(o.mb));  // all SUB_8x8
 }
 
 // What a lane has of all that comes before residual(): lane 0 types, lane 1 references, 2 to 17 modes or vectors of the
 // blocks in decoding order, 18 the rest. In two codes, in sequence
-DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code &c, Code &after) {
+DEVICE void put_head(const State &s, const CurrentMb &o, int run, int qp_before, Code &c, Code &after) {
   const int lane = threadIdx.x & 31, offset = IS_B ? B_INTRA_OFFSET : s.n_ref ? P_INTRA_OFFSET : 0, k = lane - 2;
-  const bool inter = o.kind > LAST_INTRA && o.kind != SKIP;
+  const bool inter = o.mb_type > LAST_INTRA && o.mb_type != SKIP;
   const uint8_t *sub = s.sub_mb_type + 4 * size_t(o.mb);
   const unsigned refs = inter ? *reinterpret_cast<const unsigned *>(s.ref_idx + 4 * size_t(o.mb)) : 0;
-  const bool ref0 = s.n_ref > 1 && o.kind == P_8x8 && refs == 0;
-  const int wide = o.kind == P_8x16 || o.kind == P_8x8 ? 2 : 4, high = o.kind == P_16x8 || o.kind == P_8x8 ? 2 : 4;
+  const bool ref0 = s.n_ref > 1 && o.mb_type == P_8x8 && refs == 0;
+  const int wide = o.mb_type == P_8x16 || o.mb_type == P_8x8 ? 2 : 4, high = o.mb_type == P_16x8 || o.mb_type == P_8x8 ? 2 : 4;
   if (lane == 0) {
     if (s.n_ref) append_ue(c, unsigned(run));
-    if (o.kind == I_16x16)
+    if (o.mb_type == I_16x16)
       append_ue(after, unsigned(offset + 1 + s.intra16x16_mode[o.mb] + 4 * (o.pattern >> 4) + (o.pattern & 15 ? 12 : 0)));
-    else if (!inter) append_ue(after, unsigned(offset + (o.kind == I_PCM ? I_PCM_TYPE : I_NxN_TYPE)));
+    else if (!inter) append_ue(after, unsigned(offset + (o.mb_type == I_PCM ? I_PCM_TYPE : I_NxN_TYPE)));
     else if (IS_B) append_ue(after, unsigned(b_mb_type(s, o)));
-    else append_ue(after, unsigned(ref0 ? P_8x8REF0_TYPE : o.kind - P_16x16 + P_16x16_TYPE));
-    if (o.kind == (IS_B ? B_8x8 : P_8x8))
+    else append_ue(after, unsigned(ref0 ? P_8x8REF0_TYPE : o.mb_type - P_16x16 + P_16x16_TYPE));
+    if (o.mb_type == (IS_B ? B_8x8 : P_8x8))
       for (int q = 0; q < 4; q++) append_ue(after, sub[q]);
-    if (s.transform_8x8_mode && (o.kind == I_4x4 || o.kind == I_8x8)) append(after, o.kind == I_8x8, 1);
+    if (s.transform_8x8_mode && (o.mb_type == I_4x4 || o.mb_type == I_8x8)) append(after, o.mb_type == I_8x8, 1);
   } else if (IS_B && lane == 1) {
     for (int q = 0; inter && q < 4; q++) {
-      if (!begins_partition(o.kind, q)) continue;
-      if (s.n_ref > 1 && has_vector(s, o.mb, o.kind, q, 0)) append_te(c, refs_of(s, o.mb, 0)[q], s.n_ref - 1);
-      if (s.n_ref1 > 1 && has_vector(s, o.mb, o.kind, q, 1)) append_te(after, refs_of(s, o.mb, 1)[q], s.n_ref1 - 1);
+      if (!begins_partition(o.mb_type, q)) continue;
+      if (s.n_ref > 1 && has_vector(s, o.mb, o.mb_type, q, 0)) append_te(c, refs_of(s, o.mb, 0)[q], s.n_ref - 1);
+      if (s.n_ref1 > 1 && has_vector(s, o.mb, o.mb_type, q, 1)) append_te(after, refs_of(s, o.mb, 1)[q], s.n_ref1 - 1);
     }
   } else if (!IS_B && lane == 1 && inter && s.n_ref > 1 && !ref0) {
     for (int q = 0; q < 4; q++)
       if ((q & 1) * 2 % wide == 0 && (q >> 1) * 2 % high == 0) append_te(c, int(refs >> (8 * q) & 255), s.n_ref - 1);
   } else if (k >= 0 && k < 16) {
     const int raster = int(BLOCK_TO_RASTER_DIGITS >> (4 * k) & 15), bx = raster & 3, by = raster >> 2;
-    if (o.kind == I_4x4 || (o.kind == I_8x8 && k % 4 == 0)) put_mode(s, o, raster, c);
+    if (o.mb_type == I_4x4 || (o.mb_type == I_8x8 && k % 4 == 0)) put_mode(s, o, raster, c);
     if (IS_B && inter) {  // the quadrants of list 0, then of list 1
       const int q = k & 3, list = k >> 2;
-      if (list < 2 && begins_partition(o.kind, q) && has_vector(s, o.mb, o.kind, q, list)) {
+      if (list < 2 && begins_partition(o.mb_type, q) && has_vector(s, o.mb, o.mb_type, q, list)) {
         const unsigned mvd = b_difference(s, o.mb, o.first_mb, q, list);
         append_se(c, x_of(mvd));
         append_se(after, y_of(mvd));
       }
     } else if (inter) {
-      const int part = o.kind == P_8x8 ? sub[k >> 2] : SUB_8x8;
-      const int bw = part == SUB_4x8 || part == SUB_4x4 ? 1 : wide, bh = part == SUB_8x4 || part == SUB_4x4 ? 1 : high;
+      const int sub_type = o.mb_type == P_8x8 ? sub[k >> 2] : SUB_8x8;
+      const int bw = sub_type == SUB_4x8 || sub_type == SUB_4x4 ? 1 : wide, bh = sub_type == SUB_8x4 || sub_type == SUB_4x4 ? 1 : high;
       if (bx % bw == 0 && by % bh == 0) put_mvd(s, o, bx, by, bw, bh, c, after);
     }
-  } else if (lane == 18 && o.kind != I_PCM) {
+  } else if (lane == 18 && o.mb_type != I_PCM) {
     if (!inter) append_ue(c, s.intra_chroma_mode[o.mb]);
-    if (o.kind != I_16x16) append_ue(c, unsigned(inter ? CBP_INTER_CODE[o.pattern] : CBP_INTRA_CODE[o.pattern]));
+    if (o.mb_type != I_16x16) append_ue(c, unsigned(inter ? CBP_INTER_CODE[o.pattern] : CBP_INTRA_CODE[o.pattern]));
     if (has_transform_flag(s, o, inter)) append(c, s.transform_8x8[o.mb], 1);
-    if (o.pattern || o.kind == I_16x16) append_se(c, (int(s.qp[o.mb]) - qp_before + 26 + 52) % 52 - 26);  // 7.4.5: QPY wraps
+    if (o.pattern || o.mb_type == I_16x16) append_se(c, (int(s.qp[o.mb]) - qp_before + 26 + 52) % 52 - 26);  // 7.4.5: QPY wraps
   }
 }
 
 // A lane's block of residual() (7.3.5.3): which of its levels are not 0, after position `first`; false if it is not coded
-DEVICE bool find_block(const State &s, const Own &o, int &first, int &most, int &nc_class, int &block) {
+DEVICE bool find_block(const State &s, const CurrentMb &o, int &first, int &most, int &nc_class, int &block) {
   const int lane = threadIdx.x & 31;
-  const bool whole = o.kind == I_16x16;
+  const bool whole = o.mb_type == I_16x16;
   block = lane == 0 ? LUMA_DC : lane <= 16 ? lane - 1 : lane == 17 ? CB_DC : lane == 18 ? CR_DC : lane - 3;
   first = 0;
   most = 16;
@@ -169,16 +169,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
                    intra16x16_mode, intra_chroma_mode, cbp, qp, levels, total_coeff, transform_8x8, transform_8x8_mode LIST1};
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, entry = int(blockIdx.x) * WARPS + warp;
   if (entry >= entries) return;
-  unsigned *own = memory + warp * ROOM, *out = words + size_t(entry) * ROOM;
+  unsigned *mb_words = memory + warp * ROOM, *out = words + size_t(entry) * ROOM;
   const int row = entry / (mb_width + 1), mx = entry % (mb_width + 1), mb = row * mb_width + mx, first_mb = slice_first_mb[row];
   const bool behind_row = mx == mb_width;
   const bool ends = behind_row && (entry + 1 == entries || slice_first_mb[row + 1] != first_mb);
-  const Own o = {mb, first_mb, behind_row ? SKIP : int(mb_type[mb]), behind_row ? 0 : int(cbp[mb]), mx > 0, mb - mb_width >= first_mb};
-  if (o.kind == SKIP && !ends) {
+  const CurrentMb o = {mb, first_mb, behind_row ? SKIP : int(mb_type[mb]), behind_row ? 0 : int(cbp[mb]), mx > 0, mb - mb_width >= first_mb};
+  if (o.mb_type == SKIP && !ends) {
     if (lane == 0) lengths[entry] = 0;
     return;
   }
-  for (int i = lane; i < ROOM; i += 32) own[i] = 0;
+  for (int i = lane; i < ROOM; i += 32) mb_words[i] = 0;
   __syncwarp();
   int run, qp_before, length, all = 0;
   look_back(s, mb, first_mb, run, qp_before);
@@ -189,9 +189,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
     append(after, 1, 1);  // 7.3.2.11
   }
   int at = sum_before(c.length + after.length, length);
-  store(own, at, c);
-  store(own, at + c.length, after);
-  if (o.kind != I_PCM && (o.pattern || o.kind == I_16x16)) {
+  store(mb_words, at, c);
+  store(mb_words, at + c.length, after);
+  if (o.mb_type != I_PCM && (o.pattern || o.mb_type == I_16x16)) {
     int first, most, nc_class, block;
     Counted counted;
     unsigned mask = 0;
@@ -204,12 +204,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
     at = length + sum_before(counted.bits, all);
     length += all;
     if (coded && length <= 32 * ROOM) {
-      Stored stored = {own, at};
+      Stored stored = {mb_words, at};
       put_block(stored, from + first, mask, most, nc_class);
     }
   }
   __syncwarp();
-  if (o.kind == I_PCM) {
+  if (o.mb_type == I_PCM) {
     const int x = 16 * mx, y = 16 * row, width = 16 * mb_width;
     for (int i = lane; i < SAMPLE_BITS / 32; i += 32) {  // a word is four samples
       const Sample *p = source_y + size_t(y + i / 4) * width + x + 4 * (i & 3);
@@ -219,8 +219,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
       out[SAMPLES + i] = __byte_perm(*reinterpret_cast<const unsigned *>(p), 0, 0x0123);
     }
   }
-  for (int i = lane; i < min((length + 31) / 32, o.kind == I_PCM ? SAMPLES : ROOM); i += 32) out[i] = own[i];
-  if (lane == 0) lengths[entry] = length > 32 * ROOM ? TOO_LONG : unsigned(length) | (o.kind == I_PCM ? ALIGNED : 0);
+  for (int i = lane; i < min((length + 31) / 32, o.mb_type == I_PCM ? SAMPLES : ROOM); i += 32) out[i] = mb_words[i];
+  if (lane == 0) lengths[entry] = length > 32 * ROOM ? TOO_LONG : unsigned(length) | (o.mb_type == I_PCM ? ALIGNED : 0);
 }
 
 #ifndef B_SLICES  // one of each serves all slices
@@ -239,13 +239,13 @@ extern "C" __global__ void __launch_bounds__(SCAN) place_macroblocks(const int *
   const int each = (end - begin + SCAN - 1) / SCAN, first = begin + int(threadIdx.x) * each, last = min(first + each, end);
   if (threadIdx.x == 0) *too_long = 0;
   __syncthreads();
-  BitAdvance own = {0, -1};
+  BitAdvance advance = {0, -1};
   for (int e = first; e < last; e++) {
     const unsigned length = lengths[e];
     if (length == TOO_LONG) *too_long = 1;
-    own = compose(own, advance_of(length));
+    advance = compose(advance, advance_of(length));
   }
-  int all, position = apply_in_block(header, own, warps, all);
+  int all, position = apply_in_block(header, advance, warps, all);
   for (int e = first; e < last; e++) {
     positions[e] = position;
     position = apply(position, advance_of(lengths[e]));
@@ -279,12 +279,12 @@ extern "C" __global__ void __launch_bounds__(PACK) pack_slices(const int *slices
         else high = middle;
       }
       const int length = int(lengths[low] & ~ALIGNED), begins = positions[low];
-      const unsigned *own = words + size_t(low) * ROOM;
-      out |= bits_of(own, begins, begins + length, at);
+      const unsigned *mb_words = words + size_t(low) * ROOM;
+      out |= bits_of(mb_words, begins, begins + length, at);
       bit = begins + length;
       if (lengths[low] & ALIGNED) {
         const int samples = to_byte(bit);
-        out |= bits_of(own + SAMPLES, samples, samples + SAMPLE_BITS, at);
+        out |= bits_of(mb_words + SAMPLES, samples, samples + SAMPLE_BITS, at);
         bit = samples + SAMPLE_BITS;
       }
     }

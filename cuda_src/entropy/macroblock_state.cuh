@@ -32,15 +32,15 @@ struct State {
 };
 
 // The macroblock of a warp
-struct Own {
-  int mb, first_mb, kind, pattern;
+struct CurrentMb {
+  int mb, first_mb, mb_type, pattern;
   bool left, above;
 };
 
-DEVICE bool has_residual(const State &s, int mb, int kind) { return kind == I_16x16 || (kind != SKIP && kind != I_PCM && s.cbp[mb]); }
+DEVICE bool has_residual(const State &s, int mb, int mb_type) { return mb_type == I_16x16 || (mb_type != SKIP && mb_type != I_PCM && s.cbp[mb]); }
 
 // 8.3.1.1: the predicted mode of an Intra 4x4 block
-DEVICE int predicted_mode(const State &s, const Own &o, int raster) {
+DEVICE int predicted_mode(const State &s, const CurrentMb &o, int raster) {
   const int bx = raster & 3, by = raster >> 2;
   const signed char *modes = s.intra4x4_mode + 16 * size_t(o.mb);
   if (!(bx || o.left) || !(by || o.above)) return 2;
@@ -57,15 +57,15 @@ DEVICE unsigned nonzero_levels(const short *levels) {
   return mask;
 }
 
-// Sum of `own` over the lanes before this one; all: over all lanes
-DEVICE int sum_before(int own, int &all) {
+// Sum of `value` over the lanes before this one; all: over all lanes
+DEVICE int sum_before(int value, int &all) {
   const int lane = threadIdx.x & 31;
-  int upto = own;
+  int upto = value;
 #pragma unroll
   for (int step = 1; step < 32; step *= 2) {
     const int v = __shfl_up_sync(FULL_WARP, upto, unsigned(step));
     if (lane >= step) upto += v;
   }
   all = __shfl_sync(FULL_WARP, upto, 31);
-  return upto - own;
+  return upto - value;
 }

@@ -26,22 +26,22 @@ DEVICE void predict_both(const BothLists &lists, const BothMotion &m, int mx, in
     if (m.ref[n] < 0) continue;
     const size_t slot = lists.slots[n ? lists.n_ref + m.ref[1] : m.ref[0]];
     const short2 v = m.mv[n];
-    unsigned own[4];
+    unsigned predicted[4];
     if (lane < 16) {
       const int wide = lists.width + 2 * pad, high = lists.height + 2 * pad;
-      predict_luma(lists.luma + slot * 4 * wide * high, wide, high, pad, mx * 16, my * 16, bx, by, {bx, by, 1, 1}, v, own);
+      predict_luma(lists.luma + slot * 4 * wide * high, wide, high, pad, mx * 16, my * 16, bx, by, {bx, by, 1, 1}, v, predicted);
     } else {
       const int wide = chroma_width(lists.width, pad), high = chroma_height(lists.height, pad);
       predict_chroma_4x4(lists.chroma + (slot * 2 + plane) * wide * high, wide, high, pad / SUB_WIDTH_C, mx * MB_WIDTH_C,
-                         my * MB_HEIGHT_C, lane & 3, v, own);
+                         my * MB_HEIGHT_C, lane & 3, v, predicted);
     }
     if (n && m.ref[0] >= 0) {
       const int weight = lists.weights[m.ref[0] * lists.n_ref1 + m.ref[1]];
 #pragma unroll
-      for (int i = 0; i < 4; i++) out[i] = weigh_both(out[i], own[i], weight);
+      for (int i = 0; i < 4; i++) out[i] = weigh_both(out[i], predicted[i], weight);
     } else {
 #pragma unroll
-      for (int i = 0; i < 4; i++) out[i] = own[i];
+      for (int i = 0; i < 4; i++) out[i] = predicted[i];
     }
   }
 }

@@ -27,8 +27,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) explicit_motion(uint8_t *m
   wait_for_the_kernel_before();
   const int mb = mb0 + int(blockIdx.x * blockDim.x + threadIdx.x);
   if (mb >= mb1) return;
-  const int kind = mb_type[mb], first_mb = slice_first_mb[mb / mb_width];
-  if (kind != B_SKIP && kind != B_DIRECT && kind != B_8x8) return;
+  const int type_of_mb = mb_type[mb], first_mb = slice_first_mb[mb / mb_width];
+  if (type_of_mb != B_SKIP && type_of_mb != B_DIRECT && type_of_mb != B_8x8) return;
   const Neighbours n0 = neighbours_of(mb, mb_width, first_mb, ref_idx, mv);
   const Neighbours n1 = neighbours_of(mb, mb_width, first_mb, ref_idx1, mv1);
   const int found0 = direct_reference(n0), found1 = direct_reference(n1);
@@ -38,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) explicit_motion(uint8_t *m
   const int ref0 = none ? 0 : max(found0, -1), ref1 = none ? 0 : max(found1, -1), still = colocated_still[mb];
   bool same = true;
   for (int q = 0; q < 4; q++) {
-    if (kind == B_8x8 && sub_mb_type[4 * mb + q] != B_SUB_DIRECT) continue;
+    if (type_of_mb == B_8x8 && sub_mb_type[4 * mb + q] != B_SUB_DIRECT) continue;
     const int block = 16 * mb + 8 * (q >> 1) + 2 * (q & 1);
     const bool zero = still >> q & 1;
     same &= ref_idx[4 * mb + q] == ref0 && mv[block] == (zero && ref0 == 0 ? 0 : v0);
@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) explicit_motion(uint8_t *m
   }
   if (same) return;
   for (int q = 0; q < 4; q++)
-    if (kind != B_8x8 || sub_mb_type[4 * mb + q] == B_SUB_DIRECT)
+    if (type_of_mb != B_8x8 || sub_mb_type[4 * mb + q] == B_SUB_DIRECT)
       sub_mb_type[4 * mb + q] = uint8_t(B_SUB_L0 - 1 + (ref_idx[4 * mb + q] >= 0) + 2 * (ref_idx1[4 * mb + q] >= 0));
   mb_type[mb] = B_8x8;
 }

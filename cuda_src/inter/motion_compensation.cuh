@@ -5,15 +5,15 @@
 #include "tables.cuh"
 
 // Where a vector's partition lies in its macroblock
-struct Part {
+struct Partition {
   int x, y, w, h;  // 4x4 blocks
 };
 
 // 8.4.2.2.1 for the block (bx, by): four rows of four samples. luma: the reference's four planes
-DEVICE void predict_luma(const Sample *luma, int width, int height, int pad, int x0, int y0, int bx, int by, const Part &part,
+DEVICE void predict_luma(const Sample *luma, int width, int height, int pad, int x0, int y0, int bx, int by, const Partition &partition,
                          short2 v, unsigned *out) {
-  const int x = clip3(0, width - 4 * part.w - 1, x0 + 4 * part.x + pad + (v.x >> 2)) + 4 * (bx - part.x);
-  const int y = clip3(0, height - 4 * part.h - 1, y0 + 4 * part.y + pad + (v.y >> 2)) + 4 * (by - part.y);
+  const int x = clip3(0, width - 4 * partition.w - 1, x0 + 4 * partition.x + pad + (v.x >> 2)) + 4 * (bx - partition.x);
+  const int y = clip3(0, height - 4 * partition.h - 1, y0 + 4 * partition.y + pad + (v.y >> 2)) + 4 * (by - partition.y);
   const signed char *pair = QUARTER_SAMPLE_PAIRS[4 * (v.y & 3) + (v.x & 3)];
   const Sample *a = luma + (size_t(pair[0]) * height + y + pair[2]) * width + x + pair[1];
   const Sample *b = luma + (size_t(pair[3]) * height + y + pair[5]) * width + x + pair[4];
@@ -59,12 +59,12 @@ DEVICE void predict_chroma(const Sample *plane, int width, int height, int pad, 
   const bool same = v[0] == v[1] && v[0] == v[4] && v[0] == v[5];
 #pragma unroll 1
   for (int k = 0; k < (same ? 1 : 4); k++) {
-    unsigned own[4];
-    predict_chroma_4x4(plane, width, height, pad, x0, y0, q, mv[8 * (q >> 1) + 2 * (q & 1) + 4 * (k >> 1) + (k & 1)], own);
+    unsigned predicted[4];
+    predict_chroma_4x4(plane, width, height, pad, x0, y0, q, mv[8 * (q >> 1) + 2 * (q & 1) + 4 * (k >> 1) + (k & 1)], predicted);
     const unsigned mask = same ? ~0u : k & 1 ? 0xffff0000u : 0xffffu;
 #pragma unroll
     for (int i = 0; i < 4; i++)
-      if (same || i >> 1 == k >> 1) out[i] = (out[i] & ~mask) | (own[i] & mask);
+      if (same || i >> 1 == k >> 1) out[i] = (out[i] & ~mask) | (predicted[i] & mask);
   }
 }
 

@@ -21,8 +21,8 @@ extern "C" __global__ void source_sums(const Sample *y, const Sample *u, const S
   wait_for_the_kernel_before();
   const int plane = int(blockIdx.y), half = plane ? 1 : 0, wide = (width + half) >> half, high = (height + half) >> half;
   const int across = (wide + SUM_BLOCK - 1) / SUM_BLOCK, down = (high + SUM_BLOCK - 1) / SUM_BLOCK;
-  const int thread = int(blockIdx.x * blockDim.x + threadIdx.x), block = thread >> 4, part = thread & 15;
-  const int x = block % across * SUM_BLOCK + 4 * (part & 3), line = block / across * SUM_BLOCK + SUM_LINES * (part >> 2);
+  const int thread = int(blockIdx.x * blockDim.x + threadIdx.x), block = thread >> 4, strip = thread & 15;
+  const int x = block % across * SUM_BLOCK + 4 * (strip & 3), line = block / across * SUM_BLOCK + SUM_LINES * (strip >> 2);
   int sum = 0, squares = 0;
   if (block < across * down && x < wide && line < high) {
     const Sample *from = plane == 0 ? y : plane == 1 ? u : v;
@@ -39,7 +39,7 @@ extern "C" __global__ void source_sums(const Sample *y, const Sample *u, const S
     sum += __shfl_xor_sync(FULL_WARP, sum, step);
     squares += __shfl_xor_sync(FULL_WARP, squares, step);
   }
-  if (part || block >= across * down) return;
+  if (strip || block >= across * down) return;
   const int luma = ((width + SUM_BLOCK - 1) / SUM_BLOCK) * ((height + SUM_BLOCK - 1) / SUM_BLOCK);
   const int chroma = ((width + 1) / 2 + SUM_BLOCK - 1) / SUM_BLOCK * (((height + 1) / 2 + SUM_BLOCK - 1) / SUM_BLOCK);
   const int at = block + (plane ? luma + (plane - 1) * chroma : 0);

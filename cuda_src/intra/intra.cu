@@ -152,7 +152,7 @@ DEVICE Coming load(const Picture &p, int mx, int my, int lane) {
   return {load_source(p, mx, my, lane), GIVEN ? __ldg(p.intra_modes + 16 * (size_t(my) * p.mb_width + mx) + (lane & 15)) : 0};
 }
 template <bool GIVEN, bool LARGE>
-DEVICE void prepare(Macroblock &m, Macroblock8x8 *eight, Sample *origin, const Coming &coming, const Around &around, uint4 *plan, int lane, const LanePlace &own) {
+DEVICE void prepare(Macroblock &m, Macroblock8x8 *eight, Sample *origin, const Coming &coming, const Around &around, uint4 *plan, int lane, const LanePlace &lane_place) {
   if (lane < 24) reinterpret_cast<uint4 *>(m.source)[lane] = coming.source;
   if (GIVEN && lane < 16) m.modes[8 * (lane >> 2) + 12 + (lane & 3)] = static_cast<signed char>(coming.mode);
   __syncwarp();
@@ -160,7 +160,7 @@ DEVICE void prepare(Macroblock &m, Macroblock8x8 *eight, Sample *origin, const C
   if constexpr (LARGE && !GIVEN) look_ahead_8x8(*eight, m.source, lane);
   if (LARGE && GIVEN && lane < 16) eight->modes[8 * (lane >> 2) + 12 + (lane & 3)] = static_cast<signed char>(coming.mode - AS_8x8);
   __syncwarp();
-  if (GIVEN && coming.mode < AS_16x16) plan_4x4(m, origin, around, coming.mode, plan, lane, own);
+  if (GIVEN && coming.mode < AS_16x16) plan_4x4(m, origin, around, coming.mode, plan, lane, lane_place);
 }
 
 // All other data of a macroblock, for later stages
@@ -269,14 +269,14 @@ DEVICE void code_part(const Picture &p, const Scaling &scaling, const Shared &sh
   const int edge = fifth ? 0 : warp;
   const size_t first = size_t(my) * mb_width;
   Sample *const origin = reinterpret_cast<Sample *>(shared.buffers);
-  const LanePlace own = place_of(lane);
+  const LanePlace lane_place = place_of(lane);
   const Trial trial = LARGE && !GIVEN ? trial_of(lane) : Trial{};
   Walk walk = {p.mb_type + first, mb_width, part, lane, -32, 0, 0, false};
   Item item = take<GIVEN>(walk, p, first), next = take<GIVEN>(walk, p, first);
   Coming coming = {make_uint4(0, 0, 0, 0), 0};
   if (warp == AHEAD && item.mx < mb_width) {
     const Around around = {item.mx > 0, top, top && item.mx + 1 < mb_width};
-    prepare<GIVEN, LARGE>(shared.buffers[0], shared.eights, origin, load<GIVEN>(p, item.mx, my, lane), around, shared.plans, lane, own);
+    prepare<GIVEN, LARGE>(shared.buffers[0], shared.eights, origin, load<GIVEN>(p, item.mx, my, lane), around, shared.plans, lane, lane_place);
     coming = load<GIVEN>(p, next.mx, my, lane);
   }
   const bool codes = warp != 3 && !(GIVEN && warp == 1);
@@ -329,23 +329,23 @@ DEVICE void code_part(const Picture &p, const Scaling &scaling, const Shared &sh
         }
       } else if (GIVEN && !is_4x4(item)) {
         const Above columns = {__shfl_sync(FULL_WARP, above.a, 1 + (lane & 3)), __shfl_sync(FULL_WARP, above.a, 0), 0};
-        code_given_16x16(scaling, m, around, columns, int(word >> 24), int(item.modes & 3), item.qp, dead_zone, lane, own.scan);
+        code_given_16x16(scaling, m, around, columns, int(word >> 24), int(item.modes & 3), item.qp, dead_zone, lane, lane_place.scan);
       } else if (warp == 0) {
         set_edge(m, above, word, lane);
         if (!GIVEN) set_modes(m.modes, top, above.a, mx > 0, modes_before, lane, LARGE ? 7 : 6);
         __syncwarp();
         if (item.qp != quantiser.qp) quantiser = quantiser_of(scaling, item.qp, dead_zone, lane);
-        if constexpr (GIVEN) code_given_4x4(m, origin, shared.plans + PLAN * (n & 1), quantiser, lane, own);
-        else if constexpr (BY_COST) best_4x4(m, around, quantiser, lane, own, *weighing);
-        else code_4x4<WEIGHED>(scaling, m, around, quantiser, LAMBDA[item.qp], lane, own, weighing);
+        if constexpr (GIVEN) code_given_4x4(m, origin, shared.plans + PLAN * (n & 1), quantiser, lane, lane_place);
+        else if constexpr (BY_COST) best_4x4(m, around, quantiser, lane, lane_place, *weighing);
+        else code_4x4<WEIGHED>(scaling, m, around, quantiser, LAMBDA[item.qp], lane, lane_place, weighing);
       } else {
-        code_16x16<WEIGHED>(scaling, m, around, above, int(word >> 24), item.qp, dead_zone, LAMBDA[item.qp], lane, own.scan, weighing);
+        code_16x16<WEIGHED>(scaling, m, around, above, int(word >> 24), item.qp, dead_zone, LAMBDA[item.qp], lane, lane_place.scan, weighing);
         if constexpr (BY_COST) find_cost_16x16(m, item.qp, lane, weighing->bits);
       }
     }
     if (warp == AHEAD && next.mx < mb_width) {
       const Around around = {next.mx > 0, top, top && next.mx + 1 < mb_width};
-      prepare<GIVEN, LARGE>(following, eight_after, origin, coming, around, shared.plans + PLAN * (n + 1 & 1), lane, own);
+      prepare<GIVEN, LARGE>(following, eight_after, origin, coming, around, shared.plans + PLAN * (n + 1 & 1), lane, lane_place);
       coming = load<GIVEN>(p, after.mx, my, lane);
       if (lane == 0) following.limit = NO_LIMIT;
     }

@@ -28,8 +28,8 @@ DEVICE Neighbours neighbours_of(const Around &around, int q) {
   return {q & 1 || around.left, q >> 1 || around.top, q == 0 ? around.top : q == 1 ? around.right : q == 2};
 }
 
-// The scan position of a level at a place of PLACING
-DEVICE int position_of_place(int place) { return 4 * (place & 15) + (place >> 4); }
+// The scan position of a level at a offset of PLACING
+DEVICE int scan_position(int offset) { return 4 * (offset & 15) + (offset >> 4); }
 
 // Row or column of a block's residual
 DEVICE void note_beyond(Macroblock8x8 &m, const int *residual) {
@@ -41,7 +41,7 @@ DEVICE void note_beyond(Macroblock8x8 &m, const int *residual) {
 
 // 8.5.13: codes block q, predicted from the values `choice` of m.values; source: rows of sixteen, block: rows of TILE_8x8 samples
 template <bool WEIGHED, class Scaling, class F>
-DEVICE void code_block_8x8(const Scaling &scaling, Macroblock8x8 &m, const Sample *source, Sample *block, int q, const Bytes &choice, const Bytes &places,
+DEVICE void code_block_8x8(const Scaling &scaling, Macroblock8x8 &m, const Sample *source, Sample *block, int q, const Bytes &choice, const Bytes &offsets,
                            const RowQuantiser<F> &quantiser, int lane, Weighing *weighing) {
   constexpr unsigned EIGHT = 0xff;
   int x[8] = {};
@@ -61,7 +61,7 @@ DEVICE void code_block_8x8(const Scaling &scaling, Macroblock8x8 &m, const Sampl
     if (lane < 8)
 #pragma unroll
       for (int k = 0; k < 8; k++)
-        weighing->ratios[position_of_place(places.at(k))] =
+        weighing->ratios[scan_position(offsets.at(k))] =
             uint16_t(min(abs(x[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), LARGEST_RATIO));
     __syncwarp();
     path = choose_levels_8x8<false>(weighing->ratios, weighing->bits, contexts_8x8(weighing->bits),
@@ -72,8 +72,8 @@ DEVICE void code_block_8x8(const Scaling &scaling, Macroblock8x8 &m, const Sampl
 #pragma unroll
     for (int k = 0; k < 8; k++) {
       x[k] = quantise(quantiser, k, x[k]);
-      if (WEIGHED && path >> position_of_place(places.at(k)) & 1) x[k] -= x[k] > 0 ? 1 : -1;
-      levels[places.at(k)] = short(x[k]);
+      if (WEIGHED && path >> scan_position(offsets.at(k)) & 1) x[k] -= x[k] > 0 ? 1 : -1;
+      levels[offsets.at(k)] = short(x[k]);
       x[k] = scale(quantiser, k, x[k]);
     }
     inverse_8(x);
@@ -91,11 +91,11 @@ DEVICE void code_block_8x8(const Scaling &scaling, Macroblock8x8 &m, const Sampl
 
 // What choose() and write_state() need of the levels: lane k < 16 takes the part that 4x4 block k (raster) holds
 DEVICE void count_8x8(Macroblock8x8 &m, int lane) {
-  const uint4 *part = reinterpret_cast<const uint4 *>(m.levels + 16 * digit(RASTER_TO_BLOCK_DIGITS, lane & 15));
+  const uint4 *lane_levels = reinterpret_cast<const uint4 *>(m.levels + 16 * digit(RASTER_TO_BLOCK_DIGITS, lane & 15));
   int count = 0, sum = 0, largest = 0;
 #pragma unroll
   for (int half = 0; half < 2; half++) {
-    const uint4 v = part[half];
+    const uint4 v = lane_levels[half];
     const unsigned words[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
     for (int i = 0; i < 8; i++) {
@@ -122,7 +122,7 @@ DEVICE int first_mode(int q) { return 8 * (1 + (q & 2)) + 4 + 2 * (q & 1); }  //
 template <class Scaling>
 DEVICE void code_given_8x8(const Scaling &scaling, Macroblock8x8 &m, const Sample *source, const Around &around, int qp, int dead_zone, int lane) {
   const auto quantiser = row_quantiser(scaling, 0, qp, dead_zone, lane & 7);
-  const Bytes places = load_bytes(PLACING.of[lane & 7]);
+  const Bytes offsets = load_bytes(PLACING.of[lane & 7]);
 #pragma unroll 1
   for (int q = 0; q < 4; q++) {
     const int x = 8 * (q & 1), y = 8 * (q >> 1), mode = m.modes[first_mode(q)];
@@ -130,7 +130,7 @@ DEVICE void code_given_8x8(const Scaling &scaling, Macroblock8x8 &m, const Sampl
     Sample *block = m.tile + (1 + y) * TILE_8x8 + 8 + x;
     const Neighbours n = neighbours_of(around, q);
     make_values(m.values, block[place_of_reference(n, TILE_8x8, lane)], n, lane);
-    code_block_8x8<false>(scaling, m, source + 16 * y + x, block, q, choice, places, quantiser, lane, nullptr);
+    code_block_8x8<false>(scaling, m, source + 16 * y + x, block, q, choice, offsets, quantiser, lane, nullptr);
   }
   count_8x8(m, lane);
 }
@@ -163,23 +163,23 @@ DEVICE void code_8x8(const Scaling &scaling, Macroblock8x8 &m, const Sample *sou
                      int lane, Weighing *weighing) {
   const auto quantiser = row_quantiser(scaling, 0, qp, WEIGHED ? fraction_of(DEAD_ZONE_NEAREST) : dead_zone, lane & 7);
   const int lam = LAMBDA[qp];
-  const Bytes places = load_bytes(PLACING.of[lane & 7]);
+  const Bytes offsets = load_bytes(PLACING.of[lane & 7]);
   int cost = lam * BITS_INTRA_8x8, limit = NO_LIMIT;
 #pragma unroll 1
   for (int q = 0; q < 4 && cost < limit; q++) {
     const int x = 8 * (q & 1), y = 8 * (q >> 1), at = first_mode(q), least = min(m.modes[at - 1], m.modes[at - 8]);
     const int predicted = least < 0 ? 2 : least;
     const Neighbours n = neighbours_of(around, q);
-    const Sample *own = source + 16 * y + x;
+    const Sample *block_source = source + 16 * y + x;
     Sample *block = m.tile + (1 + y) * TILE_8x8 + 8 + x;
     int w[8];
-    load_columns(own, lane, w);
+    load_columns(block_source, lane, w);
     limit = lane == 0 ? atomicMin(limit_16x16, NO_LIMIT) : 0;
     make_values(m.values, block[place_of_reference(n, TILE_8x8, lane)], n, lane);
     const unsigned key = min(try_modes(w, m.values, n, trial, predicted, lam, lane), try_dc(m.spectra[q], m.values[DC_8x8], predicted, lam));
     const int mode = int(key & 15);
     cost += int(key >> 4);
-    code_block_8x8<WEIGHED>(scaling, m, own, block, q, load_bytes(VALUES_8x8.of[mode][lane & 7]), places, quantiser, lane, weighing);
+    code_block_8x8<WEIGHED>(scaling, m, block_source, block, q, load_bytes(VALUES_8x8.of[mode][lane & 7]), offsets, quantiser, lane, weighing);
     if (lane < 4) m.modes[at + (lane & 1) + 8 * (lane >> 1)] = static_cast<signed char>(mode);
     limit = __shfl_sync(FULL_WARP, limit, 0);
     __syncwarp();

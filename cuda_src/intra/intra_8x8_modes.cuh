@@ -51,11 +51,11 @@ DEVICE int place_of_reference(const Neighbours &n, int stride, int lane) {
   return i < 8 ? (7 - i) * stride - 1 : min(i - 9, n.right ? 15 : 7) - stride;
 }
 // 8.3.2.2.1: the values of a block; lane i < REFERENCES has reference i, the others the last one
-DEVICE void make_values(Sample *values, int own, const Neighbours &n, int lane) {
+DEVICE void make_values(Sample *values, int sample, const Neighbours &n, int lane) {
   const int i = min(lane, REFERENCES - 1);
   const bool both = n.left && n.top, first = i == 0 || (i == 9 && !both), last = i == REFERENCES - 1 || (i == 7 && !both);
-  int before = __shfl_up_sync(FULL_WARP, own, 1), after = __shfl_down_sync(FULL_WARP, own, 1);
-  const int value = ((first ? own : before) + 2 * own + (last ? own : after) + 2) >> 2;
+  int before = __shfl_up_sync(FULL_WARP, sample, 1), after = __shfl_down_sync(FULL_WARP, sample, 1);
+  const int value = ((first ? sample : before) + 2 * sample + (last ? sample : after) + 2) >> 2;
   before = __shfl_up_sync(FULL_WARP, value, 1);
   after = __shfl_down_sync(FULL_WARP, value, 1);
   if (i == 0) before = value;

@@ -41,13 +41,13 @@ struct Block4x4 {
 };
 
 // As code_4x4 by true cost
-DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatScaling> &quantiser, int lane, const LanePlace &own, Weighing &weighing) {
-  const int j = lane & 15, half = lane >> 4, at = own.y * TILE + own.x, qp = quantiser.qp, lam = LAMBDA[qp];
+DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatScaling> &quantiser, int lane, const LanePlace &lane_place, Weighing &weighing) {
+  const int j = lane & 15, half = lane >> 4, at = lane_place.y * TILE + lane_place.x, qp = quantiser.qp, lam = LAMBDA[qp];
   const FlatScaling flat;
   const unsigned *bits = weighing.bits;
   const int lefts = kept(around.left ? 0xffff : 0xeeee, lane), tops = kept(around.top ? 0xffff : 0xfff0, lane);
   const int rights = kept(ABOVE_RIGHT_INSIDE | (around.top ? 7 : 0) | (around.right ? 8 : 0), lane);
-  const int usable = own.needs & 4 ? 0 : (own.needs & 1 ? lefts : 0xffff) & (own.needs & 2 ? tops : 0xffff);
+  const int usable = lane_place.needs & 4 ? 0 : (lane_place.needs & 1 ? lefts : 0xffff) & (lane_place.needs & 2 ? tops : 0xffff);
   int cost = 0, magnitudes = 0, all = 0, largest = 0;
 #pragma unroll 1
   for (int step = 0; step < 10; step++) {
@@ -56,11 +56,11 @@ DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatSc
     Sample *block = m.tile + (4 * by + 1) * TILE + 4 + 4 * bx, *side = m.sides + bx * SIDE + 4 * by;
     const int a = m.modes[(by + 1) * 8 + bx + 3], b = m.modes[by * 8 + bx + 4], least = min(a, b), predicted = least < 0 ? 2 : least;
     unsigned row[4];
-    predict_step(block, side, lefts >> k & 1, tops >> k & 1, rights >> k & 1, own, lane, row);
+    predict_step(block, side, lefts >> k & 1, tops >> k & 1, rights >> k & 1, lane_place, lane, row);
     unsigned key = (satd_4x4(now.source, row) + unsigned(lam * mode_4x4_bits(j == predicted))) << 4 | unsigned(j);
     if (!(usable >> k & 1)) key = ~0u;
     const bool two = step >= 2 && step < 8, active = !half || two;
-    const int source = m.source[16 * (4 * by + own.y) + 4 * bx + own.x];
+    const int source = m.source[16 * (4 * by + lane_place.y) + 4 * bx + lane_place.x];
     // from here on each lane has one coefficient or sample of the block in each mode
     Block4x4 trials[INTRA_TRIALS];
     int coefficients[INTRA_TRIALS], words[INTRA_TRIALS];
@@ -77,12 +77,12 @@ DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatSc
 #pragma unroll
       for (int i = 0; i < 4; i++) {
         const unsigned r = __shfl_sync(FULL_WARP, row[i], (lane & 16) + trials[n].mode);
-        word = own.y == i ? r : word;
-        c -= int(own.down[i]) * dot4(r, own.across, 0);
+        word = lane_place.y == i ? r : word;
+        c -= int(lane_place.down[i]) * dot4(r, lane_place.across, 0);
       }
       words[n] = int(word);
       coefficients[n] = c;
-      weighing.ratios[32 * half + 16 * n + own.scan] = uint16_t(min(abs(c) * quantiser.factor >> (quantiser.shift - 6), LARGEST_RATIO));
+      weighing.ratios[32 * half + 16 * n + lane_place.scan] = uint16_t(min(abs(c) * quantiser.factor >> (quantiser.shift - 6), LARGEST_RATIO));
     }
     __syncwarp();
     const unsigned path = choose_levels(weighing.ratios + 32 * half + 16 * (j & 1), 1, 16, bits, contexts_4x4(bits, false), flat.cost(TRELLIS_INTRA, 0),
@@ -92,18 +92,18 @@ DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatSc
     for (int n = 0; n < INTRA_TRIALS; n++) {
       const int c = coefficients[n];
       int level = (abs(c) * quantiser.factor + (1 << (quantiser.shift - 1))) >> quantiser.shift;
-      level -= __shfl_sync(FULL_WARP, path, (lane & 16) + n) >> own.scan & 1;
-      const unsigned coded = __reduce_add_sync(FULL_WARP, unsigned(level > 0) << own.scan << (16 * half)) >> (16 * half) & 0xffff;
-      const unsigned larger = __reduce_add_sync(FULL_WARP, unsigned(level > 1) << own.scan << (16 * half)) >> (16 * half) & 0xffff;
-      int share = bits_in_4x4(bits, level, own.scan, coded, larger);
+      level -= __shfl_sync(FULL_WARP, path, (lane & 16) + n) >> lane_place.scan & 1;
+      const unsigned coded = __reduce_add_sync(FULL_WARP, unsigned(level > 0) << lane_place.scan << (16 * half)) >> (16 * half) & 0xffff;
+      const unsigned larger = __reduce_add_sync(FULL_WARP, unsigned(level > 1) << lane_place.scan << (16 * half)) >> (16 * half) & 0xffff;
+      int share = bits_in_4x4(bits, level, lane_place.scan, coded, larger);
       if (j == 0) {
         share += mean_bits(bits + AT_CODED_2, coded) + intra_mode_bits(bits, trials[n].mode, predicted);
         if (coded) share += int(bits[ZEROS_2 + min(32 - __clz(int(coded)), 15)]);
       }
       counts |= unsigned(__popc(coded)) << (8 * n);
       level = c < 0 ? -level : level;
-      const int residual = (inverse_pass(inverse_pass(level * quantiser.scale, own.row), own.column) + 32) >> 6;
-      const int sample = clip1(byte_of(unsigned(words[n]), own.x) + residual);
+      const int residual = (inverse_pass(inverse_pass(level * quantiser.scale, lane_place.row), lane_place.column) + 32) >> 6;
+      const int sample = clip1(byte_of(unsigned(words[n]), lane_place.x) + residual);
       trials[n].level = level;
       trials[n].sample = sample;
       trials[n].residual = residual;
@@ -118,8 +118,8 @@ DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatSc
       largest = max(largest, abs(best.residual));
       all += best.level != 0;
       block[at] = Sample(best.sample);
-      if (own.x == 3) side[SIDE + 4 + own.y] = Sample(best.sample);
-      m.levels_4x4[levels_at(step, lane) + own.scan] = short(best.level);
+      if (lane_place.x == 3) side[SIDE + 4 + lane_place.y] = Sample(best.sample);
+      m.levels_4x4[levels_at(step, lane) + lane_place.scan] = short(best.level);
       if (j == 0) {
         m.modes[(by + 1) * 8 + bx + 4] = static_cast<signed char>(best.mode);
         m.count_4x4[k] = uint8_t(counts >> (8 * second) & 255);
@@ -158,12 +158,12 @@ DEVICE Long over_8(Long mask) {
   return mask;
 }
 
-// Bits of the levels of an 8x8 block with its bit of coded_block_pattern; level: of row lane & 7, at places of PLACING
-DEVICE int bits_of_8x8(const unsigned *bits, const int *level, const Bytes &places, int lane) {
+// Bits of the levels of an 8x8 block with its bit of coded_block_pattern; level: of row lane & 7, at offsets of PLACING
+DEVICE int bits_of_8x8(const unsigned *bits, const int *level, const Bytes &offsets, int lane) {
   Long coded = 0, larger = 0;
 #pragma unroll
   for (int k = 0; k < 8; k++) {
-    const int at = position_of_place(places.at(k));
+    const int at = scan_position(offsets.at(k));
     coded |= Long(level[k] != 0) << at;
     larger |= Long(abs(level[k]) > 1) << at;
   }
@@ -172,7 +172,7 @@ DEVICE int bits_of_8x8(const unsigned *bits, const int *level, const Bytes &plac
   int share = 0;
 #pragma unroll 1
   for (int k = 0; k < 8; k++) {
-    const int at = position_of_place(places.at(k));
+    const int at = scan_position(offsets.at(k));
     int size = 0;
 #pragma unroll
     for (int i = 0; i < 8; i++) size = i == k ? abs(level[i]) : size;
@@ -193,7 +193,7 @@ DEVICE int bits_of_8x8(const unsigned *bits, const int *level, const Bytes &plac
 
 // As code_block_8x8 in the modes of both groups of eight lanes, of which that of lower cost stays. mode: of the lane's group; tried:
 // whether it may be; mode_bits: of it. Returns the group and the cost.
-DEVICE int2 best_block_8x8(Macroblock8x8 &m, const Sample *source, Sample *block, int q, int mode, bool tried, int mode_bits, const Bytes &places,
+DEVICE int2 best_block_8x8(Macroblock8x8 &m, const Sample *source, Sample *block, int q, int mode, bool tried, int mode_bits, const Bytes &offsets,
                            const RowQuantiser<Factors> &quantiser, int qp, int lane, Weighing &weighing) {
   constexpr unsigned BOTH = 0xffff;
   const Bytes choice = load_bytes(VALUES_8x8.of[mode][lane & 7]);
@@ -208,7 +208,7 @@ DEVICE int2 best_block_8x8(Macroblock8x8 &m, const Sample *source, Sample *block
     forward_8(x);
 #pragma unroll
     for (int k = 0; k < 8; k++)
-      ratios[position_of_place(places.at(k))] = uint16_t(min(abs(x[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), LARGEST_RATIO));
+      ratios[scan_position(offsets.at(k))] = uint16_t(min(abs(x[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), LARGEST_RATIO));
   }
   __syncwarp();
   const Long path = choose_levels_8x8<false>(ratios, weighing.bits, contexts_8x8(weighing.bits), FlatScaling{}.cost_8x8(TRELLIS_INTRA * TRELLIS_8x8 >> 2, 0), lane);
@@ -218,7 +218,7 @@ DEVICE int2 best_block_8x8(Macroblock8x8 &m, const Sample *source, Sample *block
 #pragma unroll
     for (int k = 0; k < 8; k++) {
       level[k] = quantise(quantiser, k, x[k]);
-      if (path >> position_of_place(places.at(k)) & 1) level[k] -= level[k] > 0 ? 1 : -1;
+      if (path >> scan_position(offsets.at(k)) & 1) level[k] -= level[k] > 0 ? 1 : -1;
       x[k] = scale(quantiser, k, level[k]);
     }
     inverse_8(x);
@@ -232,7 +232,7 @@ DEVICE int2 best_block_8x8(Macroblock8x8 &m, const Sample *source, Sample *block
       samples[k >> 2] |= unsigned(sample) << (8 * (k & 3));
     }
   }
-  const int total = bits_of_8x8(weighing.bits, level, places, lane) + mode_bits;
+  const int total = bits_of_8x8(weighing.bits, level, offsets, lane) + mode_bits;
   error = sum_8(error);
   const int cost = tried ? cost_of(error, total, qp) : NO_LIMIT;
   const int first = __shfl_sync(FULL_WARP, cost, 0), second = __shfl_sync(FULL_WARP, cost, 8), best = second < first;
@@ -241,7 +241,7 @@ DEVICE int2 best_block_8x8(Macroblock8x8 &m, const Sample *source, Sample *block
     short *levels = m.levels + 64 * q;
 #pragma unroll
     for (int k = 0; k < 8; k++) {
-      levels[places.at(k)] = short(level[k]);
+      levels[offsets.at(k)] = short(level[k]);
       block[TILE_8x8 * k + column] = Sample(samples[k >> 2] >> (8 * (k & 3)));
     }
   }
@@ -253,24 +253,24 @@ DEVICE int2 best_block_8x8(Macroblock8x8 &m, const Sample *source, Sample *block
 DEVICE void best_8x8(Macroblock8x8 &m, const Sample *source, const Around &around, int qp, const Trial &trial, int lane, Weighing &weighing) {
   const RowQuantiser quantiser = row_quantiser(FlatScaling{}, 0, qp, fraction_of(DEAD_ZONE_NEAREST), lane & 7);
   const int lam = LAMBDA[qp];
-  const Bytes places = load_bytes(PLACING.of[lane & 7]);
+  const Bytes offsets = load_bytes(PLACING.of[lane & 7]);
   int cost = type_bits(weighing.bits, 0, false);
 #pragma unroll 1
   for (int q = 0; q < 4; q++) {
     const int x = 8 * (q & 1), y = 8 * (q >> 1), at = first_mode(q), least = min(m.modes[at - 1], m.modes[at - 8]);
     const int predicted = least < 0 ? 2 : least;
     const Neighbours n = neighbours_of(around, q);
-    const Sample *own = source + 16 * y + x;
+    const Sample *block_source = source + 16 * y + x;
     Sample *block = m.tile + (1 + y) * TILE_8x8 + 8 + x;
     int w[8];
-    load_columns(own, lane, w);
+    load_columns(block_source, lane, w);
     make_values(m.values, block[place_of_reference(n, TILE_8x8, lane)], n, lane);
     const unsigned key = try_mode(w, m.values, n, trial, predicted, lam, lane), dc = try_dc(m.spectra[q], m.values[DC_8x8], predicted, lam);
     const unsigned first = __reduce_min_sync(FULL_WARP, key), second = __reduce_min_sync(FULL_WARP, key == first ? ~0u : key);
     const unsigned mine = lane >> 3 & 1 ? max(first, min(second, dc)) : min(first, dc);  // the likeliest mode, the next
     const bool tried = mine != ~0u;
     const int mode = tried ? int(mine & 15) : MODE_DC;
-    const int2 best = best_block_8x8(m, own, block, q, mode, tried, intra_mode_bits(weighing.bits, mode, predicted), places, quantiser, qp,
+    const int2 best = best_block_8x8(m, block_source, block, q, mode, tried, intra_mode_bits(weighing.bits, mode, predicted), offsets, quantiser, qp,
                                      lane, weighing);
     cost += best.y;
     const int chosen = __shfl_sync(FULL_WARP, mode, 8 * best.x);
@@ -289,11 +289,11 @@ DEVICE void find_cost_16x16(Macroblock &m, int qp, int lane, const unsigned *bit
   int c[16];
 #pragma unroll
   for (int i = 0; i < 16; i++) c[digit(ZIGZAG_4x4_DIGITS, i)] = levels[i];
-  const Masks own = masks_of(c);
-  int total = block_bits(c, own, ac ? 1 : 0, bits + (ac ? AT_SIGNIFICANT_1 - 1 : AT_SIGNIFICANT_0), bits + (ac ? AT_LAST_1 - 1 : AT_LAST_0),
+  const Masks masks = masks_of(c);
+  int total = block_bits(c, masks, ac ? 1 : 0, bits + (ac ? AT_SIGNIFICANT_1 - 1 : AT_SIGNIFICANT_0), bits + (ac ? AT_LAST_1 - 1 : AT_LAST_0),
                          bits + (ac ? AT_LEVEL_1 : AT_LEVEL_0));
-  total += mean_bits(bits + (ac ? AT_CODED_1 : AT_CODED_0), own.coded != 0);
-  const bool any = __any_sync(FULL_WARP, ac && own.coded);
+  total += mean_bits(bits + (ac ? AT_CODED_1 : AT_CODED_0), masks.coded != 0);
+  const bool any = __any_sync(FULL_WARP, ac && masks.coded);
   total = __reduce_add_sync(FULL_WARP, lane == 16 || (ac && any) ? total : 0);
   int error = 0;
 #pragma unroll
@@ -305,17 +305,17 @@ DEVICE void find_cost_16x16(Macroblock &m, int qp, int lane, const unsigned *bit
 
 // As code_chroma by true cost, all modes at once: eight lanes a mode
 DEVICE void best_chroma(Macroblock &m, const Around &around, const Above &above, const Sample *left, int qp, int qp_y, int lane, Weighing &weighing) {
-  const int plane = lane >> 2 & 1, q = lane & 3, mode = lane >> 3, place = 64 * plane + 32 * (q >> 1) + 4 * (q & 1), group = lane & 24;
+  const int plane = lane >> 2 & 1, q = lane & 3, mode = lane >> 3, first_sample = 64 * plane + 32 * (q >> 1) + 4 * (q & 1), group = lane & 24;
   const FlatScaling flat;
   const unsigned *bits = weighing.bits;
   uint16_t *ratios = weighing.ratios;
-  unsigned own[4], predicted[4];
+  unsigned source_rows[4], predicted[4];
 #pragma unroll
-  for (int i = 0; i < 4; i++) own[i] = word_at(m.source + 256 + place + 8 * i);
+  for (int i = 0; i < 4; i++) source_rows[i] = word_at(m.source + 256 + first_sample + 8 * i);
   predict_chroma(around, above, left, lane, predicted);
   int v[16];
 #pragma unroll
-  for (int p = 0; p < 16; p++) v[p] = byte_of(own[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
+  for (int p = 0; p < 16; p++) v[p] = byte_of(source_rows[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
   forward_4x4(v);
   int dc = hadamard_2x2(v[0], lane);
   const auto cost_of_error = flat.dc_cost(chroma_factor(TRELLIS_INTRA, qp_y, qp));
@@ -360,7 +360,7 @@ DEVICE void best_chroma(Macroblock &m, const Around &around, const Above &above,
 #pragma unroll
   for (int p = 0; p < 16; p++) {
     c[p] = clip1(byte_of(predicted[p >> 2], p & 3) + c[p]);
-    error += square_of_difference(c[p], byte_of(own[p >> 2], p & 3));
+    error += square_of_difference(c[p], byte_of(source_rows[p >> 2], p & 3));
   }
   error = sum_8(error);
   total = sum_8(total);
@@ -377,7 +377,7 @@ DEVICE void best_chroma(Macroblock &m, const Around &around, const Above &above,
     m.count_chroma[k] = uint8_t(count);
 #pragma unroll
     for (int i = 0; i < 4; i++)
-      *reinterpret_cast<unsigned *>(m.chroma + place + 8 * i) = pack4(c[4 * i], c[4 * i + 1], c[4 * i + 2], c[4 * i + 3]);
+      *reinterpret_cast<unsigned *>(m.chroma + first_sample + 8 * i) = pack4(c[4 * i], c[4 * i + 1], c[4 * i + 2], c[4 * i + 3]);
   }
   if (lane == 0) {
     m.mode_chroma = best;

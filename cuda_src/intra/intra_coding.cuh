@@ -103,13 +103,13 @@ struct Quantiser {
 };
 DEVICE Quantiser<ListScaling> quantiser_of(const ListScaling &all_scaling, int qp, int dead_zone, int lane) {
   const ListScaling scaling = of_block(all_scaling, 0, true, 0);
-  const int shift = kept(15 + qp / 6 - scaling.finer(), lane), place = 16 * (lane >> 2 & 3) + (lane & 3);
-  return {qp, __ldg(scaling.multipliers(qp).from + place), __ldg(scaling.factors(qp).from + place), shift, rounding_of(dead_zone, shift)};
+  const int shift = kept(15 + qp / 6 - scaling.finer(), lane), offset = 16 * (lane >> 2 & 3) + (lane & 3);
+  return {qp, __ldg(scaling.multipliers(qp).from + offset), __ldg(scaling.factors(qp).from + offset), shift, rounding_of(dead_zone, shift)};
 }
 DEVICE Quantiser<FlatScaling> quantiser_of(FlatScaling, int qp, int dead_zone, int lane) {
-  const int kind = position_class(lane & 15), place = kind == 0 ? 0 : kind == 1 ? 5 : 1;
+  const int position = position_class(lane & 15), column = position == 0 ? 0 : position == 1 ? 5 : 1;
   const int shift = kept(15 + qp / 6, lane);
-  return {qp, QUANT_MF[qp % 6][place], NORM_ADJUST_4x4[qp % 6][place] << (qp / 6), shift, rounding_of(dead_zone, shift)};
+  return {qp, QUANT_MF[qp % 6][column], NORM_ADJUST_4x4[qp % 6][column] << (qp / 6), shift, rounding_of(dead_zone, shift)};
 }
 
 // 8.5.12.2 for a row or a column, its value i in lane i: even + odd, or even - odd
@@ -157,7 +157,7 @@ DEVICE Ahead ahead_of(const Macroblock &m, int step, int lane) {
 }
 
 // The rows of the lane's mode, from the edge s
-DEVICE void predict_mode(const LanePlace &own, const unsigned *s, int dc, int lane, unsigned *row) {
+DEVICE void predict_mode(const LanePlace &lane_place, const unsigned *s, int dc, int lane, unsigned *row) {
   const bool odd = lane & 1, high = lane & 2;  // a lane filters word lane & 3
   const unsigned at = high ? (odd ? s[3] : s[2]) : odd ? s[1] : s[0], next = high ? (odd ? 0 : s[3]) : odd ? s[2] : s[1];
   const unsigned last = high ? (odd ? s[2] : s[1]) : s[0];
@@ -166,16 +166,16 @@ DEVICE void predict_mode(const LanePlace &own, const unsigned *s, int dc, int la
   const unsigned word = lane & 8 ? (lane & 4 ? splat4(dc) : h) : lane & 4 ? f : at;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    const unsigned a = __shfl_sync(FULL_WARP, word, int(own.words >> (8 * i)), 16);
-    const unsigned b = __shfl_sync(FULL_WARP, word, int(own.words >> (8 * i + 4)), 16);
-    row[i] = __byte_perm(a, b, own.bytes[i >> 1] >> (16 * (i & 1)) & 0xffff);
+    const unsigned a = __shfl_sync(FULL_WARP, word, int(lane_place.words >> (8 * i)), 16);
+    const unsigned b = __shfl_sync(FULL_WARP, word, int(lane_place.words >> (8 * i + 4)), 16);
+    row[i] = __byte_perm(a, b, lane_place.bytes[i >> 1] >> (16 * (i & 1)) & 0xffff);
   }
-  row[1] = __byte_perm(row[1], row[0], own.late);
-  row[2] = __byte_perm(row[2], row[1], own.late);
+  row[1] = __byte_perm(row[1], row[0], lane_place.late);
+  row[2] = __byte_perm(row[2], row[1], lane_place.late);
 }
 
 // The same of a block in m.tile, with `side` to the left of it
-DEVICE void predict_step(const Sample *block, const Sample *side, bool has_left, bool has_top, bool has_right, const LanePlace &own, int lane,
+DEVICE void predict_step(const Sample *block, const Sample *side, bool has_left, bool has_top, bool has_right, const LanePlace &lane_place, int lane,
                          unsigned *row) {
   const unsigned corner = word_at(side), left = word_at(side + 4), above = word_at(block - TILE), over = word_at(block - TILE + 4);
   const unsigned beyond = has_right ? over : __byte_perm(above, 0, 0x3333);
@@ -186,7 +186,7 @@ DEVICE void predict_step(const Sample *block, const Sample *side, bool has_left,
   s[3] = __byte_perm(beyond, 0, 0x3332);
   const unsigned ones = 0x01010101u, sum = __dp4a(has_left ? left : 0u, ones, __dp4a(has_top ? above : 0u, ones, 0u));
   const int dc = has_left && has_top ? int(sum + 4) >> 3 : has_left || has_top ? int(sum + 2) >> 2 : SAMPLE_MIDDLE;
-  predict_mode(own, s, dc, lane, row);
+  predict_mode(lane_place, s, dc, lane, row);
 }
 
 // 8.3.1, 8.5.1: chooses and codes the blocks of an Intra_4x4 macroblock in ten steps, each half of the warp a block (block
@@ -194,12 +194,12 @@ DEVICE void predict_step(const Sample *block, const Sample *side, bool has_left,
 // early when the cost reaches that of Intra_16x16.
 // WEIGHED: levels are chosen by the trellis, by what `w` has.
 template <bool WEIGHED, class Scaling>
-DEVICE void code_4x4(const Scaling &scaling, Macroblock &m, const Around &around, const Quantiser<Scaling> &quantiser, int lam, int lane, const LanePlace &own, Weighing *weighing) {
-  const int j = lane & 15, half = lane >> 4, at = own.y * TILE + own.x;
+DEVICE void code_4x4(const Scaling &scaling, Macroblock &m, const Around &around, const Quantiser<Scaling> &quantiser, int lam, int lane, const LanePlace &lane_place, Weighing *weighing) {
+  const int j = lane & 15, half = lane >> 4, at = lane_place.y * TILE + lane_place.x;
   // blocks, as bits, that have a left column, a row above, samples above right; blocks in which this lane's mode is usable
   const int lefts = kept(around.left ? 0xffff : 0xeeee, lane), tops = kept(around.top ? 0xffff : 0xfff0, lane);
   const int rights = kept(ABOVE_RIGHT_INSIDE | (around.top ? 7 : 0) | (around.right ? 8 : 0), lane);
-  const int usable = own.needs & 4 ? 0 : (own.needs & 1 ? lefts : 0xffff) & (own.needs & 2 ? tops : 0xffff);
+  const int usable = lane_place.needs & 4 ? 0 : (lane_place.needs & 1 ? lefts : 0xffff) & (lane_place.needs & 2 ? tops : 0xffff);
   int cost = lam * BITS_4x4, limit = NO_LIMIT, magnitudes = 0, all = 0, largest = 0;
   Ahead next = ahead_of(m, 0, lane);
 #pragma unroll 1
@@ -210,7 +210,7 @@ DEVICE void code_4x4(const Scaling &scaling, Macroblock &m, const Around &around
     const int a = m.modes[(by + 1) * 8 + bx + 3], b = m.modes[by * 8 + bx + 4], least = min(a, b), predicted = least < 0 ? 2 : least;
     limit = lane == 0 ? atomicMin(&m.limit, NO_LIMIT) : 0;
     unsigned row[4];
-    predict_step(block, side, lefts >> k & 1, tops >> k & 1, rights >> k & 1, own, lane, row);
+    predict_step(block, side, lefts >> k & 1, tops >> k & 1, rights >> k & 1, lane_place, lane, row);
     unsigned key = (satd_4x4(now.source, row) + unsigned(lam * mode_4x4_bits(j == predicted))) << 4 | unsigned(j);
     if (!(usable >> k & 1)) key = ~0u;
     const unsigned best_0 = __reduce_min_sync(FULL_WARP, half ? ~0u : key), best_1 = __reduce_min_sync(FULL_WARP, half ? key : ~0u);
@@ -223,19 +223,19 @@ DEVICE void code_4x4(const Scaling &scaling, Macroblock &m, const Around &around
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       const unsigned r = __shfl_sync(FULL_WARP, row[i], chosen);
-      word = own.y == i ? r : word;
-      c -= int(own.down[i]) * dot4(r, own.across, 0);
+      word = lane_place.y == i ? r : word;
+      c -= int(lane_place.down[i]) * dot4(r, lane_place.across, 0);
     }
     int level;
     if constexpr (WEIGHED) {
       uint16_t *ratios = weighing->ratios + 16 * half;
       level = (abs(c) * quantiser.factor + (1 << (quantiser.shift - 1))) >> quantiser.shift;
       if (Scaling::ANY) level = min(level, MAX_LEVEL);
-      ratios[own.scan] = uint16_t(min(abs(c) * quantiser.factor >> (quantiser.shift - 6), LARGEST_RATIO));
+      ratios[lane_place.scan] = uint16_t(min(abs(c) * quantiser.factor >> (quantiser.shift - 6), LARGEST_RATIO));
       __syncwarp();
       const unsigned path = choose_levels(ratios, 1, 16, weighing->bits, contexts_4x4(weighing->bits, false),
                                           of_block(scaling, 0, true, 0).cost(TRELLIS_INTRA, 0), j == 0 && active);
-      level -= __shfl_sync(FULL_WARP, path, lane & 16) >> own.scan & 1;
+      level -= __shfl_sync(FULL_WARP, path, lane & 16) >> lane_place.scan & 1;
     } else {
       level = (abs(c) * quantiser.factor + quantiser.rounding) >> quantiser.shift;
       if (Scaling::ANY) level = min(level, MAX_LEVEL);
@@ -244,17 +244,17 @@ DEVICE void code_4x4(const Scaling &scaling, Macroblock &m, const Around &around
     all += active && level;
     level = c < 0 ? -level : level;
     const unsigned coded = __ballot_sync(FULL_WARP, level != 0) >> (16 * half) & 0xffff;
-    c = inverse_pass(quantiser.scaled(level), own.row);
+    c = inverse_pass(quantiser.scaled(level), lane_place.row);
     next = ahead_of(m, min(step + 1, 9), lane);
-    c = inverse_pass(c, own.column);
+    c = inverse_pass(c, lane_place.column);
     limit = __shfl_sync(FULL_WARP, limit, 0);
     if (active) {
       const int residual = (c + 32) >> 6;
       largest = max(largest, abs(residual));
-      const Sample sample = Sample(clip1(byte_of(word, own.x) + residual));
+      const Sample sample = Sample(clip1(byte_of(word, lane_place.x) + residual));
       block[at] = sample;
-      if (own.x == 3) side[SIDE + 4 + own.y] = sample;
-      m.levels_4x4[levels_at(step, lane) + own.scan] = short(level);
+      if (lane_place.x == 3) side[SIDE + 4 + lane_place.y] = sample;
+      m.levels_4x4[levels_at(step, lane) + lane_place.scan] = short(level);
       if (j == 0) {
         m.modes[(by + 1) * 8 + bx + 4] = static_cast<signed char>(mode);
         m.count_4x4[k] = uint8_t(__popc(coded));
@@ -288,13 +288,13 @@ DEVICE int hadamard_4x4(int v, int lane) {
 
 // 8.5.2: codes an Intra_16x16 macroblock, a lane a 4x4 block k (both halves of the warp the same one): its source, its prediction
 template <bool WEIGHED, class Scaling>
-DEVICE void code_predicted_16x16(const Scaling &all_scaling, Macroblock &m, const unsigned *own, const unsigned *predicted, int qp, int dead_zone, int lane, int scan,
+DEVICE void code_predicted_16x16(const Scaling &all_scaling, Macroblock &m, const unsigned *source_rows, const unsigned *predicted, int qp, int dead_zone, int lane, int scan,
                                  Weighing *weighing) {
   const int k = lane & 15, bx = k & 3, by = k >> 2;
   const auto scaling = of_block(all_scaling, 0, true, 0);
   int v[16];
 #pragma unroll
-  for (int p = 0; p < 16; p++) v[p] = byte_of(own[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
+  for (int p = 0; p < 16; p++) v[p] = byte_of(source_rows[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
   forward_4x4(v);
   int dc = hadamard_4x4(v[0], lane);
   dc = dc < 0 ? -((1 - dc) >> 1) : (dc + 1) >> 1;
@@ -344,9 +344,9 @@ DEVICE void code_16x16(const Scaling &scaling, Macroblock &m, const Around &arou
                        Weighing *weighing) {
   const int k = lane & 15, bx = k & 3, by = k >> 2;
   const bool second = lane & 16;
-  unsigned own[4];
+  unsigned source_rows[4];
 #pragma unroll
-  for (int i = 0; i < 4; i++) own[i] = word_at(m.source + 64 * by + 16 * i + 4 * bx);
+  for (int i = 0; i < 4; i++) source_rows[i] = word_at(m.source + 64 * by + 16 * i + 4 * bx);
   const int t = around.top ? byte_of(__shfl_sync(FULL_WARP, above.a, k >> 2), k & 3) : 0, l = around.left ? left : 0;
   const int mean = mean_16x16(around.left, around.top, l, t);
   // the first half of the warp tries vertical and DC, the second horizontal and plane
@@ -358,8 +358,8 @@ DEVICE void code_16x16(const Scaling &scaling, Macroblock &m, const Around &arou
     first_rows[i] = second ? side : above.a;
     if (!second) second_rows[i] = splat4(mean);
   }
-  const unsigned one = unsigned(sum_16(int(satd_4x4(own, first_rows))) + lam * i_frame_mode_bits(1, 0)) << 2 | unsigned(second);
-  const unsigned two = unsigned(sum_16(int(satd_4x4(own, second_rows))) + lam * i_frame_mode_bits(1, 2)) << 2 | 2 | unsigned(second);
+  const unsigned one = unsigned(sum_16(int(satd_4x4(source_rows, first_rows))) + lam * i_frame_mode_bits(1, 0)) << 2 | unsigned(second);
+  const unsigned two = unsigned(sum_16(int(satd_4x4(source_rows, second_rows))) + lam * i_frame_mode_bits(1, 2)) << 2 | 2 | unsigned(second);
   unsigned best = ~0u;
   if (second ? around.left : around.top) best = one;
   if (!second || (around.left && around.top)) best = min(best, two);
@@ -373,7 +373,7 @@ DEVICE void code_16x16(const Scaling &scaling, Macroblock &m, const Around &arou
     m.cost_16x16 = int(best >> 2);
     m.mode_16x16 = mode;
   }
-  code_predicted_16x16<WEIGHED>(scaling, m, own, predicted, qp, dead_zone, lane, scan, weighing);
+  code_predicted_16x16<WEIGHED>(scaling, m, source_rows, predicted, qp, dead_zone, lane, scan, weighing);
 }
 
 // 8.3.4: the rows of a 4x4 block of chroma: mode lane >> 3, block lane & 3 of plane lane >> 2 & 1. left: the eight samples to the left of
@@ -410,14 +410,14 @@ DEVICE bool chroma_mode_usable(const Around &around, int mode) {
 template <bool WEIGHED, class Scaling>
 DEVICE void code_chroma(const Scaling &all_scaling, Macroblock &m, const Around &around, const Above &above, const Sample *left, int qp, int qp_y, int lane, Weighing *weighing) {
   const int lam = LAMBDA[qp_y];
-  const int plane = lane >> 2 & 1, q = lane & 3, bx = q & 1, by = q >> 1, place = 64 * plane + 32 * by + 4 * bx;
+  const int plane = lane >> 2 & 1, q = lane & 3, bx = q & 1, by = q >> 1, first_sample = 64 * plane + 32 * by + 4 * bx;
   const auto scaling = of_block(all_scaling, 0, false, plane);
-  unsigned own[4], row[4];
+  unsigned source_rows[4], row[4];
 #pragma unroll
-  for (int i = 0; i < 4; i++) own[i] = word_at(m.source + 256 + place + 8 * i);
+  for (int i = 0; i < 4; i++) source_rows[i] = word_at(m.source + 256 + first_sample + 8 * i);
   predict_chroma(around, above, left, lane, row);
   const int mode = lane >> 3;
-  int cost = int(satd_4x4(own, row));
+  int cost = int(satd_4x4(source_rows, row));
 #pragma unroll
   for (int step = 4; step; step >>= 1) cost += __shfl_xor_sync(FULL_WARP, cost, step);
   cost += lam * i_frame_mode_bits(0, mode);
@@ -427,7 +427,7 @@ DEVICE void code_chroma(const Scaling &all_scaling, Macroblock &m, const Around 
   for (int i = 0; i < 4; i++) predicted[i] = __shfl_sync(FULL_WARP, row[i], 8 * best + (lane & 7));
   int v[16];
 #pragma unroll
-  for (int p = 0; p < 16; p++) v[p] = byte_of(own[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
+  for (int p = 0; p < 16; p++) v[p] = byte_of(source_rows[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
   forward_4x4(v);
   int dc = hadamard_2x2(v[0], lane);
   if constexpr (WEIGHED) {  // lanes 8 and 9: the DC blocks
@@ -463,7 +463,7 @@ DEVICE void code_chroma(const Scaling &all_scaling, Macroblock &m, const Around 
   const int scaled = ((hadamard_2x2(dc, lane) * scaling.dc_scale(qp)) << (qp / 6)) >> 5;
   scale_4x4(scaling, v, qp);
   v[0] = scaled;
-  if (lane < 8) reconstruct(v, predicted, m.chroma + place, 8);
+  if (lane < 8) reconstruct(v, predicted, m.chroma + first_sample, 8);
   const bool beyond = __any_sync(FULL_WARP, lane < 8 && is_beyond(v));
   if (lane == 0) {
     m.beyond_chroma = beyond;

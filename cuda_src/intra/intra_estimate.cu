@@ -14,11 +14,11 @@ constexpr unsigned long long RANK = 0x538762041ull;
 
 // SATD of one mode, kept for when it is the predicted one; the least of all so far: cost << 8 | rank << 4 | mode
 template <int MODE, int RANKED>
-DEVICE void try_mode(const Transformed &own, const unsigned *s, const unsigned *f, const unsigned *h, unsigned dc, bool usable, int lam,
+DEVICE void try_mode(const Transformed &source_transform, const unsigned *s, const unsigned *f, const unsigned *h, unsigned dc, bool usable, int lam,
                      uint16_t *satd, unsigned *best) {
   unsigned row[4];
   predict_4x4<MODE>(s, f, h, dc, row);
-  const unsigned value = satd_4x4(own, row);
+  const unsigned value = satd_4x4(source_transform, row);
   satd[MODE * 32] = uint16_t(usable ? value : 0xffff);
   if (usable) *best = min(*best, (value + unsigned(lam * mode_4x4_bits(false))) << 8 | RANKED << 4 | MODE);
 }
@@ -49,13 +49,13 @@ DEVICE Estimate_8x8 estimate_8x8(const Sample *source, int width, int x0, int y0
     const Neighbours around = {x > 0, __shfl_sync(FULL_WARP, int(top), half) || by, (!by || !bx) && x + 8 < width};
     const Sample *block = source + size_t(y) * width + x;
     const bool inside = (lane > 8 || around.left) && (lane < 8 || around.top);
-    const int own = __ldg(block + (inside ? place_of_reference(around, width, lane) : 0));
+    const int sample = __ldg(block + (inside ? place_of_reference(around, width, lane) : 0));
     load_columns(block, width, lane, w);
     // 8.3.2.1: of the block to the left and above, inside the macroblock
     const unsigned modes = __shfl_sync(FULL_WARP, result.modes, half);
     const int predicted = min(bx ? byte_of(modes, q - 1) : MODE_DC, by ? byte_of(modes, q - 2) : MODE_DC);
     const Spectrum spectrum = {__shfl_sync(FULL_WARP, spectra.sum, half + 4 * q), __shfl_sync(FULL_WARP, spectra.others, half + 4 * q)};
-    make_values(values, own, around, lane);
+    make_values(values, sample, around, lane);
     unsigned key = try_modes(w, values, around, trial, predicted, weight, lane);
     key = min(key, try_dc(spectrum, values[DC_8x8], predicted, weight));
     __syncwarp();
@@ -97,22 +97,22 @@ DEVICE void estimate(const Sample *__restrict__ source, int mb_width, const uint
     beyond = right ? __ldg(row + 1) : splat4(int(above >> 24));
     if (left) corner = __ldg(row - 1) >> 24;
   }
-  const Transformed own = transformed(rows);
+  const Transformed source_transform = transformed(rows);
   unsigned s[4], f[4], h[4];
   pack_edge(side, corner, above, beyond, s);
   filter_edge(s, f, h);
   const int sum_left = int(side[0] + side[1] + side[2] + side[3]), sum_top = int(__dp4a(above, 0x01010101u, 0u));
   const int dc = left && top ? (sum_left + sum_top + 4) >> 3 : left ? (sum_left + 2) >> 2 : top ? (sum_top + 2) >> 2 : SAMPLE_MIDDLE;
   unsigned best = ~0u;
-  try_mode<2, 0>(own, s, f, h, splat4(dc), true, lam, satd, &best);
-  try_mode<0, 1>(own, s, f, h, 0, top, lam, satd, &best);
-  try_mode<3, 2>(own, s, f, h, 0, top, lam, satd, &best);
-  try_mode<7, 3>(own, s, f, h, 0, top, lam, satd, &best);
-  try_mode<1, 4>(own, s, f, h, 0, left, lam, satd, &best);
-  try_mode<8, 5>(own, s, f, h, 0, left, lam, satd, &best);
-  try_mode<4, 6>(own, s, f, h, 0, left && top, lam, satd, &best);
-  try_mode<5, 7>(own, s, f, h, 0, left && top, lam, satd, &best);
-  try_mode<6, 8>(own, s, f, h, 0, left && top, lam, satd, &best);
+  try_mode<2, 0>(source_transform, s, f, h, splat4(dc), true, lam, satd, &best);
+  try_mode<0, 1>(source_transform, s, f, h, 0, top, lam, satd, &best);
+  try_mode<3, 2>(source_transform, s, f, h, 0, top, lam, satd, &best);
+  try_mode<7, 3>(source_transform, s, f, h, 0, top, lam, satd, &best);
+  try_mode<1, 4>(source_transform, s, f, h, 0, left, lam, satd, &best);
+  try_mode<8, 5>(source_transform, s, f, h, 0, left, lam, satd, &best);
+  try_mode<4, 6>(source_transform, s, f, h, 0, left && top, lam, satd, &best);
+  try_mode<5, 7>(source_transform, s, f, h, 0, left && top, lam, satd, &best);
+  try_mode<6, 8>(source_transform, s, f, h, 0, left && top, lam, satd, &best);
   const unsigned general = best;
 #pragma unroll 1
   for (int diagonal = 0; diagonal < 7; diagonal++) {
@@ -129,19 +129,19 @@ DEVICE void estimate(const Sample *__restrict__ source, int mb_width, const uint
   const int t = mb_top ? __ldg(origin - width + k) : 0, l = mb_left ? __ldg(origin + size_t(k) * width - 1) : 0;
   const int mean = mean_16x16(mb_left, mb_top, l, t);
   unsigned row[4] = {splat4(mean), splat4(mean), splat4(mean), splat4(mean)};
-  unsigned cost = unsigned(sum_16(int(satd_4x4(own, row))) + lam * intra_16x16_type_bits(MODE_DC)) << 4 | 0 << 2 | MODE_DC;
+  unsigned cost = unsigned(sum_16(int(satd_4x4(source_transform, row))) + lam * intra_16x16_type_bits(MODE_DC)) << 4 | 0 << 2 | MODE_DC;
   if (__any_sync(FULL_WARP, mb_top)) {
     const unsigned word = mb_top ? __ldg(reinterpret_cast<const unsigned *>(origin - width) + bx) : 0;
     row[0] = row[1] = row[2] = row[3] = word;
-    const unsigned value = unsigned(sum_16(int(satd_4x4(own, row))) + lam * intra_16x16_type_bits(0));
+    const unsigned value = unsigned(sum_16(int(satd_4x4(source_transform, row))) + lam * intra_16x16_type_bits(0));
     if (mb_top) cost = min(cost, value << 4 | 1 << 2 | 0);
   }
 #pragma unroll
   for (int i = 0; i < 4; i++) row[i] = splat4(__shfl_sync(FULL_WARP, l, (lane & 16) + 4 * by + i));
-  unsigned value = unsigned(sum_16(int(satd_4x4(own, row))) + lam * intra_16x16_type_bits(1));
+  unsigned value = unsigned(sum_16(int(satd_4x4(source_transform, row))) + lam * intra_16x16_type_bits(1));
   if (mb_left) cost = min(cost, value << 4 | 2 << 2 | 1);
   plane_16x16(l, t, mb_left && mb_top ? __ldg(origin - width - 1) : 0, lane, row);
-  value = unsigned(sum_16(int(satd_4x4(own, row))) + lam * intra_16x16_type_bits(3));
+  value = unsigned(sum_16(int(satd_4x4(source_transform, row))) + lam * intra_16x16_type_bits(3));
   if (mb_left && mb_top) cost = min(cost, value << 4 | 3 << 2 | 3);
   Estimate_8x8 large = {1 << 30, 0};
   if constexpr (LARGE) {

@@ -13,11 +13,11 @@ constexpr int DOWN_LEFT = 3, VERTICAL_LEFT = 7;
 
 // In all modes but DC a sample is (a + 2 b + c + 2) >> 2 of three samples round the block: a byte each says where they lie,
 // from the block's first sample on. After the modes: variants without the samples above right.
-struct Places {
+struct EdgeOffsets {
   unsigned of[N_MODES_4x4 + 2][16];
 };
 // Of sample i along the edge (see intra_prediction.cuh) up to `last`
-constexpr int place(int i, int last) {
+constexpr int offset_of(int i, int last) {
   const int at = i < 1 ? 1 : i > last ? last : i;
   return at < 5 ? (4 - at) * TILE - 1 : at - 6 - TILE;
 }
@@ -37,24 +37,24 @@ constexpr int edge_sample(int mode, int x, int y) {
     default: return SAME + 5;
   }
 }
-constexpr Places make_places() {
-  Places p = {};
+constexpr EdgeOffsets make_offsets() {
+  EdgeOffsets p = {};
   for (int n = 0; n < N_MODES_4x4 + 2; n++)
     for (int j = 0; j < 16; j++) {
       const int mode = n < N_MODES_4x4 ? n : n == N_MODES_4x4 ? DOWN_LEFT : VERTICAL_LEFT, last = n < N_MODES_4x4 ? 13 : 9;
-      const int sample = edge_sample(mode, j & 3, j >> 2), kind = sample & ~15, i = sample & 15;
-      const int a = place(kind == FILTERED ? i - 1 : i, last), b = place(kind == MEAN ? i + 1 : i, last);
-      const int c = place(kind == FILTERED ? i + 1 : i, last);
+      const int sample = edge_sample(mode, j & 3, j >> 2), filter = sample & ~15, i = sample & 15;
+      const int a = offset_of(filter == FILTERED ? i - 1 : i, last), b = offset_of(filter == MEAN ? i + 1 : i, last);
+      const int c = offset_of(filter == FILTERED ? i + 1 : i, last);
       p.of[n][j] = unsigned(a & 255) | unsigned(b & 255) << 8 | unsigned(c & 255) << 16;
     }
   return p;
 }
-__device__ const Places PLACES = make_places();
+__device__ const EdgeOffsets EDGE_OFFSETS = make_offsets();
 
 // What each lane needs in each step of code_given_4x4, as bytes from `origin` on, where all macroblocks lie: samples a and b;
 // sample c, the word to the left; the word above, the source's coefficient and whether the mode is DC; where its sample goes,
 // and where once more. The mean of DC is that of two words, twice the same where only one is available. mode: of block lane & 15.
-DEVICE void plan_4x4(Macroblock &m, Sample *origin, const Around &around, int mode, uint4 *plan, int lane, const LanePlace &own) {
+DEVICE void plan_4x4(Macroblock &m, Sample *origin, const Around &around, int mode, uint4 *plan, int lane, const LanePlace &lane_place) {
   const int rights = ABOVE_RIGHT_INSIDE | (around.top ? 7 : 0) | (around.right ? 8 : 0), grey = int(reinterpret_cast<Sample *>(&m.grey) - origin);
 #pragma unroll 2
   for (int step = 0; step < STEPS; step++) {
@@ -62,24 +62,24 @@ DEVICE void plan_4x4(Macroblock &m, Sample *origin, const Around &around, int mo
     const int first = int(m.tile + (4 * by + 1) * TILE + 4 + 4 * bx - origin), column = int(m.sides + bx * SIDE + 4 * by + 4 - origin);
     const bool cut = !(rights >> k & 1), left = around.left || bx, top = around.top || by;
     const int n = cut && of == DOWN_LEFT ? N_MODES_4x4 : cut && of == VERTICAL_LEFT ? N_MODES_4x4 + 1 : of;
-    const unsigned places = __ldg(&PLACES.of[n][lane & 15]);
-    const int a = first + static_cast<signed char>(places), b = first + static_cast<signed char>(places >> 8);
-    const int c = first + static_cast<signed char>(places >> 16), above = first - TILE;
+    const unsigned offsets = __ldg(&EDGE_OFFSETS.of[n][lane & 15]);
+    const int a = first + static_cast<signed char>(offsets), b = first + static_cast<signed char>(offsets >> 8);
+    const int c = first + static_cast<signed char>(offsets >> 16), above = first - TILE;
     const int one = left ? column : top ? above : grey, other = top ? above : left ? column : grey;
-    const int coefficient = 2 * m.coefficients[16 * k + (lane & 15)] + (of == MODE_DC), to = first + own.y * TILE + own.x;
+    const int coefficient = 2 * m.coefficients[16 * k + (lane & 15)] + (of == MODE_DC), to = first + lane_place.y * TILE + lane_place.x;
     plan[32 * step + lane] = make_uint4(unsigned(a | b << 16), unsigned(c | one << 16), unsigned(other | coefficient << 16),
-                                        unsigned(to | (own.x == 3 ? column + SIDE + own.y : to) << 16));
+                                        unsigned(to | (lane_place.x == 3 ? column + SIDE + lane_place.y : to) << 16));
   }
 }
 
 // 8.3.1, 8.5.1: the blocks of an Intra_4x4 macroblock in ten steps as in code_4x4, with planned modes. Where there is one block,
 // both halves of the warp do the same; the levels of the second half go to places that are written later, or after all.
 template <class Scaling>
-DEVICE void code_given_4x4(Macroblock &m, Sample *origin, const uint4 *plan, const Quantiser<Scaling> &quantiser, int lane, const LanePlace &own) {
+DEVICE void code_given_4x4(Macroblock &m, Sample *origin, const uint4 *plan, const Quantiser<Scaling> &quantiser, int lane, const LanePlace &lane_place) {
   const int half = lane >> 4;
   Sample *mine = m.predicted + lane;
   const uint4 *block = reinterpret_cast<const uint4 *>(m.predicted) + half;
-  short *levels = m.levels_4x4 + levels_at(0, lane) + own.scan;
+  short *levels = m.levels_4x4 + levels_at(0, lane) + lane_place.scan;
   int magnitudes = 0, largest = 0;
   unsigned votes = 0;
   uint4 next = plan[lane];
@@ -94,18 +94,18 @@ DEVICE void code_given_4x4(Macroblock &m, Sample *origin, const uint4 *plan, con
     __syncwarp();
     const uint4 rows = *block;
     int v = int(now.z) >> 17;
-    v -= int(own.down[0]) * dot4(rows.x, own.across, 0) + int(own.down[1]) * dot4(rows.y, own.across, 0);
-    v -= int(own.down[2]) * dot4(rows.z, own.across, 0) + int(own.down[3]) * dot4(rows.w, own.across, 0);
+    v -= int(lane_place.down[0]) * dot4(rows.x, lane_place.across, 0) + int(lane_place.down[1]) * dot4(rows.y, lane_place.across, 0);
+    v -= int(lane_place.down[2]) * dot4(rows.z, lane_place.across, 0) + int(lane_place.down[3]) * dot4(rows.w, lane_place.across, 0);
     int level = (abs(v) * quantiser.factor + quantiser.rounding) >> quantiser.shift;
     if (Scaling::ANY) level = min(level, MAX_LEVEL);
     magnitudes += !half || (step >= 2 && step < 8) ? level : 0;
     level = v < 0 ? -level : level;
     next = plan[32 * min(step + 1, STEPS - 1) + lane];
-    v = inverse_pass(quantiser.scaled(level), own.row);
+    v = inverse_pass(quantiser.scaled(level), lane_place.row);
     const unsigned coded = __ballot_sync(FULL_WARP, level != 0);
     votes = lane == step ? coded : votes;
     levels[16 * step] = short(level);
-    v = inverse_pass(v, own.column);
+    v = inverse_pass(v, lane_place.column);
     const int residual = (v + 32) >> 6;
     largest = max(largest, abs(residual));
     const Sample sample = Sample(clip1(predicted + residual));
@@ -131,10 +131,10 @@ template <class Scaling>
 DEVICE void code_given_16x16(const Scaling &scaling, Macroblock &m, const Around &around, const Above &above, int left, int mode, int qp, int dead_zone, int lane,
                              int scan) {
   const int k = lane & 15, bx = k & 3, by = k >> 2;
-  unsigned own[4], row[4];
+  unsigned source_rows[4], row[4];
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    own[i] = word_at(m.source + 64 * by + 16 * i + 4 * bx);
+    source_rows[i] = word_at(m.source + 64 * by + 16 * i + 4 * bx);
     row[i] = mode == 0 ? above.a : splat4(__shfl_sync(FULL_WARP, left, 4 * by + i));
   }
   if (mode >= 2) {
@@ -143,5 +143,5 @@ DEVICE void code_given_16x16(const Scaling &scaling, Macroblock &m, const Around
     else plane_16x16(l, t, int(above.b >> 24), lane, row);
   }
   if (lane == 0) m.mode_16x16 = mode;
-  code_predicted_16x16<false>(scaling, m, own, row, qp, dead_zone, lane, scan, nullptr);
+  code_predicted_16x16<false>(scaling, m, source_rows, row, qp, dead_zone, lane, scan, nullptr);
 }

@@ -68,11 +68,11 @@ DEVICE int of_four(int sum) {
   sum += __shfl_xor_sync(FULL_WARP, sum, 1);
   return sum + __shfl_xor_sync(FULL_WARP, sum, 2);
 }
-// SATD of the macroblock whose transform is `own`, against the samples at `at` of four lanes
-DEVICE int satd(const Transformed &own, const Sample *at, int stride) {
+// SATD of the macroblock whose transform is `source_transform`, against the samples at `at` of four lanes
+DEVICE int satd(const Transformed &source_transform, const Sample *at, int stride) {
   unsigned rows[4];
   load_rows(at, stride, rows);
-  return of_four(int(satd_4x4(own, rows)));
+  return of_four(int(satd_4x4(source_transform, rows)));
 }
 
 // Motion of the frame n, in macroblocks: none, then rows from above
@@ -158,15 +158,15 @@ extern "C" __global__ void lookahead_camera(const MotionJob *__restrict__ jobs, 
   find_motion(job.tiny, job.other_tiny, mb_width, mb_height, job.totals, job.camera);
 }
 
-// The best candidate of the coarse frames: rank in raster order. own, window: the 8x8 coarse samples round the macroblock, and
+// The best candidate of the coarse frames: rank in raster order. source, window: the 8x8 coarse samples round the macroblock, and
 // those at the same place plus the centre; a lane has a column of candidates
-DEVICE int coarse_rank(const Sample *own, const Sample *window, int stride, int lane) {
+DEVICE int coarse_rank(const Sample *source, const Sample *window, int stride, int lane) {
   unsigned block[8][2], samples[8][2], best = ~0u;
   window += lane - COARSE_X - COARSE_Y * stride;
 #pragma unroll
   for (int i = 0; i < 8; i++) {
-    block[i][0] = load_word(own + i * stride);
-    block[i][1] = load_word(own + i * stride + 4);
+    block[i][0] = load_word(source + i * stride);
+    block[i][1] = load_word(source + i * stride + 4);
     samples[i][0] = load_word(window + i * stride);
     samples[i][1] = load_word(window + i * stride + 4);
   }
@@ -203,9 +203,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_search(const 
   const int mx = mb % mb_width, my = mb / mb_width, origin = frame.origin(mx, my) + frame.quarter(lane);
   unsigned rows[4];
   load_rows(planes + origin, frame.stride, rows);
-  const Transformed own = transformed(rows);
+  const Transformed source_transform = transformed(rows);
   const auto cost_of = [&](int x, int y) {
-    return satd(own, others + frame.moved(origin, x, y), frame.stride) + mvd_bits(2 * x, 2 * y);
+    return satd(source_transform, others + frame.moved(origin, x, y), frame.stride) + mvd_bits(2 * x, 2 * y);
   };
   int best_x = 0, best_y = 0, least = cost_of(0, 0);
   if (least - NO_BITS >= LOOK_STILL) {
@@ -246,7 +246,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_refine(Motion
   const int mx = mb % mb_width, my = mb / mb_width, origin = frame.origin(mx, my) + frame.quarter(lane);
   unsigned rows[4];
   load_rows(planes + origin, frame.stride, rows);
-  const Transformed own = transformed(rows);
+  const Transformed source_transform = transformed(rows);
   // lane 0: no motion; lane 1: the own vector; from lane 2 on those of the neighbours in raster order
   const int k = lane - 2 + (lane >= 6), dx = k % 3 - 1, dy = k / 3 - 1;
   const bool around = lane >= 2 && lane < 10 && mx + dx >= 0 && mx + dx < mb_width && my + dy >= 0 && my + dy < mb_height;
@@ -256,12 +256,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_refine(Motion
   const int px = x_of(predictor), py = y_of(predictor);
   const bool tried = around && (!quick || lane == 3 || lane == 5);
   const unsigned legal = __ballot_sync(FULL_WARP, lane < 2 || (tried && frame.inside(x_of(v), y_of(v), mx, my)));
-  const int still = satd(own, others + origin, frame.stride);
+  const int still = satd(source_transform, others + origin, frame.stride);
   int best = 0, least = still;
   if (__shfl_sync(FULL_WARP, v, 1) || still >= LOOK_STILL) {
     const auto key_of = [&](unsigned tried, bool may, int order) {
       const int x = may ? x_of(tried) : 0, y = may ? y_of(tried) : 0;
-      const int value = satd(own, others + frame.moved(origin, x, y), frame.stride) + mvd_bits(2 * (x - px), 2 * (y - py));
+      const int value = satd(source_transform, others + frame.moved(origin, x, y), frame.stride) + mvd_bits(2 * (x - px), 2 * (y - py));
       return (may ? value : COST_MAX) << ORDER | order;
     };
     const int group = lane >> 2;
@@ -302,14 +302,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_both(BetweenJ
   const int mx = mb % mb_width, my = mb / mb_width, origin = frame.origin(mx, my) + frame.quarter(lane);
   unsigned rows[4];
   load_rows(planes + origin, frame.stride, rows);
-  const Transformed own = transformed(rows);
+  const Transformed source_transform = transformed(rows);
   const auto cost_of = [&](int x0, int y0, int x1, int y1) {
     unsigned a[4], b[4];
     load_rows(earlier + frame.moved(origin, x0, y0), frame.stride, a);
     load_rows(later + frame.moved(origin, x1, y1), frame.stride, b);
 #pragma unroll
     for (int i = 0; i < 4; i++) a[i] = average4(a[i], b[i]);
-    return of_four(int(satd_4x4(own, a)));
+    return of_four(int(satd_4x4(source_transform, a)));
   };
   const int position = int(job.position), dx = x_of(job.direct[mb]), dy = y_of(job.direct[mb]);
   const int x = (dx * position + 128) >> 8, y = (dy * position + 128) >> 8;

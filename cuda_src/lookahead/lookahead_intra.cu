@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_intra(const S
   unsigned rows[4];
 #pragma unroll
   for (int i = 0; i < 4; i++) rows[i] = load_word(plane + (top + i) * stride + left);
-  const Transformed own = transformed(rows);
+  const Transformed source_transform = transformed(rows);
   int least = 1 << 20;
 #pragma unroll 1
   for (int mode = lane >> 2; mode < 16; mode += 8) {  // all lanes go round twice, which add up together
@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_intra(const S
         rows[i] |= unsigned(sample) << (8 * k);
       }
     }
-    int total = int(satd_4x4(own, rows));
+    int total = int(satd_4x4(source_transform, rows));
     total += __shfl_xor_sync(FULL_WARP, total, 1);
     total += __shfl_xor_sync(FULL_WARP, total, 2);
     least = min(least, total);

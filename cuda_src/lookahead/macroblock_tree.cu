@@ -26,9 +26,9 @@ DEVICE long long square_of(const TreeJob &job, int mb) {
 }
 
 // What a macroblock is worth by itself
-DEVICE long long own_error(long long square) {
-  const long long own = square >> (SQUARE_SHIFT - AMOUNT_SHIFT);
-  return own > 1 ? own : 1;
+DEVICE long long mb_error(long long square) {
+  const long long error = square >> (SQUARE_SHIFT - AMOUNT_SHIFT);
+  return error > 1 ? error : 1;
 }
 
 // Cost of a residual half of which quantisation leaves out
@@ -57,7 +57,7 @@ DEVICE void propagate(const TreeJob &job, int mb, int mb_width, int mb_height) {
   const long long square = square_of(job, mb);
   const long long left_out = hidden_cost(job.noise, square) + (saved << (COST_SHIFT - SAVED_SHIFT));
   const long long share = (left_out << SHARE_SHIFT) / (left_out + ((long long)cost << COST_SHIFT));
-  const long long owed = (own_error(square) + __ldcg(job.amount + mb)) * share >> SHARE_SHIFT;  // others have added to it
+  const long long owed = (mb_error(square) + __ldcg(job.amount + mb)) * share >> SHARE_SHIFT;  // others have added to it
   const int lists = job.lists ? job.lists[mb] : 1, mx = mb % mb_width, my = mb / mb_width;
   const int16_t *vectors = job.vectors + (job.lists ? 4 : 2) * size_t(mb);
   const long long second = lists == 2 ? owed : lists == 3 ? (owed * job.weight) >> WEIGHT_SHIFT : 0;
@@ -102,6 +102,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) tree_offsets(const TreeJob
   const TreeJob &job = jobs[blockIdx.y];
   const int mb = int(blockIdx.x * blockDim.x + threadIdx.x);
   if (mb >= n_mb) return;
-  const long long own = own_error(square_of(job, mb)), gain = log2_of(own + job.amount[mb], table) - log2_of(own, table);
+  const long long error = mb_error(square_of(job, mb)), gain = log2_of(error + job.amount[mb], table) - log2_of(error, table);
   job.offsets[mb] = -int((gain * job.strength + (1 << (TREE_LOG2_SHIFT - 1))) >> TREE_LOG2_SHIFT);
 }

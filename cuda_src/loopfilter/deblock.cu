@@ -109,7 +109,7 @@ DEVICE void write_records(const State &s, const SecondList &second, const Where 
   unsigned *to = records + size_t(mb) * RECORD;
   if ((lane & 7) == 0) to[lane >> 3] = word;
   if (lane < 6) {
-    int kind = lane % 3, other = kind == 0 ? (left ? mb - 1 : mb) : kind == 1 ? (above ? mb - mb_width : mb) : mb;
+    int edge_class = lane % 3, other = edge_class == 0 ? (left ? mb - 1 : mb) : edge_class == 1 ? (above ? mb - mb_width : mb) : mb;
     int a = mb_type[mb] == I_PCM ? 0 : qp[mb], b = mb_type[other] == I_PCM ? 0 : qp[other];
     if (lane >= 3) {
       a = QP_CHROMA[clip3(0, 51, a + chroma_qp_offset)];
@@ -149,7 +149,7 @@ DEVICE void run_schedule(Sample *samples, int stride, const unsigned *records, c
       const int direction = line >> 12 & 1, edge = line >> 15 & 3;
       const unsigned *record = records + (line >> 17) * RECORD;
       const unsigned bs = strength_of(record, direction, edge, line >> 13 & 3);
-      if (bs) filter_line<LUMA>(samples + (line & 4095), direction ? stride : 1, bs, record[(LUMA ? 4 : 7) + kind_of(direction, edge)]);
+      if (bs) filter_line<LUMA>(samples + (line & 4095), direction ? stride : 1, bs, record[(LUMA ? 4 : 7) + edge_class_of(direction, edge)]);
     }
     __syncwarp();
   }
@@ -159,7 +159,7 @@ DEVICE void run_schedule(Sample *samples, int stride, const unsigned *records, c
 // outside the frame. x - 4 is a multiple of 16. All loads are issued before the first store.
 DEVICE void load_luma(const Sample *plane, int width, int height, int x, int y, Sample *to, int lane) {
   constexpr int TIMES = (LUMA_ROWS + 7) / 8;
-  const int part = lane & 3, px = x - 4 + 16 * part;
+  const int quarter = lane & 3, px = x - 4 + 16 * quarter;
   uint4 v[TIMES];
 #pragma unroll
   for (int i = 0; i < TIMES; i++) {
@@ -171,10 +171,10 @@ DEVICE void load_luma(const Sample *plane, int width, int height, int x, int y, 
 #pragma unroll
   for (int i = 0; i < TIMES; i++) {
     const int r = (lane >> 2) + 8 * i;
-    unsigned *at = reinterpret_cast<unsigned *>(to + r * LUMA_STRIDE) + 4 * part - 1;
+    unsigned *at = reinterpret_cast<unsigned *>(to + r * LUMA_STRIDE) + 4 * quarter - 1;
     if (r >= LUMA_ROWS) break;
-    if (part > 0) at[0] = v[i].x;
-    if (part < 3) {
+    if (quarter > 0) at[0] = v[i].x;
+    if (quarter < 3) {
       at[1] = v[i].y;
       at[2] = v[i].z;
       at[3] = v[i].w;
@@ -185,7 +185,7 @@ DEVICE void load_luma(const Sample *plane, int width, int height, int x, int y, 
 // The same of both chroma planes, 8 samples a lane; x - 4 is a multiple of 8
 DEVICE void load_chroma(const Sample *u, const Sample *v, int width, int height, int x, int y, Sample *to, int lane) {
   constexpr int TIMES = 2 * CHROMA_ROWS / 8;
-  const int part = lane & 3, px = x - 4 + 8 * part;
+  const int quarter = lane & 3, px = x - 4 + 8 * quarter;
   uint2 w[TIMES];
 #pragma unroll
   for (int i = 0; i < TIMES; i++) {
@@ -196,9 +196,9 @@ DEVICE void load_chroma(const Sample *u, const Sample *v, int width, int height,
   }
 #pragma unroll
   for (int i = 0; i < TIMES; i++) {
-    unsigned *at = reinterpret_cast<unsigned *>(to + ((lane >> 2) + 8 * i) * CHROMA_STRIDE) + 2 * part - 1;
-    if (part > 0) at[0] = w[i].x;
-    if (part < 3) at[1] = w[i].y;
+    unsigned *at = reinterpret_cast<unsigned *>(to + ((lane >> 2) + 8 * i) * CHROMA_STRIDE) + 2 * quarter - 1;
+    if (quarter > 0) at[0] = w[i].x;
+    if (quarter < 3) at[1] = w[i].y;
   }
 }
 

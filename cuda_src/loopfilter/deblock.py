@@ -18,7 +18,7 @@ from ..runtime.array import DeviceArray, Stream
 LUMA_STRIDE, LUMA_ROWS, LUMA_LEFT, LUMA_TOP = 52, 51, 12, 12
 CHROMA_STRIDE, CHROMA_ROWS, CHROMA_LEFT, CHROMA_TOP = 28, 20, 4, 2
 TILE = 2  # macroblocks a side: a larger tile has less halo; 2x2 macroblocks fill the steps of a warp
-RECORD = 12  # words a macroblock: 32 strengths of 4 bits, thresholds of six kinds of edges, 2 unused
+RECORD = 12  # words a macroblock: 32 strengths of 4 bits, thresholds of six classes of edges, 2 unused
 OF_LISTS = StrengthData._fields.index("n_ref")  # from this member on: what B frames need
 BLOCK_TILES = 4  # a block of threads; two warps each
 PITCH = 1 << 10  # stride of sample numbers: more than a row has
@@ -97,11 +97,11 @@ def _word(n: int, line: Line, plane: int = 0) -> int:
     mx, my, direction, edge, k = line
     y, x = _sample(n, line, 0)
     if n == 16:
-        place = (y + LUMA_TOP) * LUMA_STRIDE + x + LUMA_LEFT
+        offset = (y + LUMA_TOP) * LUMA_STRIDE + x + LUMA_LEFT
     else:
-        place = (y + CHROMA_TOP + plane * CHROMA_ROWS) * CHROMA_STRIDE + x + CHROMA_LEFT
+        offset = (y + CHROMA_TOP + plane * CHROMA_ROWS) * CHROMA_STRIDE + x + CHROMA_LEFT
     block, luma_edge = (k // 4, edge) if n == 16 else (k // 2, 2 * edge)
-    return place | direction << 12 | block << 13 | luma_edge << 15 | ((TILE + 2) * (my + 1) + mx + 1) << 17
+    return offset | direction << 12 | block << 13 | luma_edge << 15 | ((TILE + 2) * (my + 1) + mx + 1) << 17
 
 
 @cache
@@ -126,7 +126,7 @@ def strengths(
     row1: int,
     stream: Stream | None,
 ) -> DeviceArray:
-    """8.7.2.1, 8.7.2.2: uint32[n_mb, 12]: bS of all edges and the thresholds of each kind of edge."""
+    """8.7.2.1, 8.7.2.2: uint32[n_mb, 12]: bS of all edges and the thresholds of each class of edge."""
     device = strength_data.mb_type.device
     records = device.scratch("deblock records", (strength_data.mb_type.shape[0], RECORD), np.uint32, stream)
     kernel, of_lists = "deblock_strengths", [strength_data.duplicates]

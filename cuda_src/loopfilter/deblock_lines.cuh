@@ -56,4 +56,4 @@ DEVICE unsigned strength_of(const unsigned *record, int direction, int edge, int
   int n = direction * 16 + edge * 4 + k;
   return record[n >> 3] >> (4 * (n & 7)) & 15;
 }
-DEVICE int kind_of(int direction, int edge) { return edge ? 2 : direction; }
+DEVICE int edge_class_of(int direction, int edge) { return edge ? 2 : direction; }

@@ -140,7 +140,7 @@ DEVICE Node<Long> from_lane(Node<Long> v, int lane) { return {__shfl_sync(FULL_W
 template <bool SPREAD, class Cost>
 DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, const BlockContexts &at, const Cost &cost_of_error, int lane) {
   const int k = lane & 7, q = lane >> 3, before = k ? lane - 1 : lane, group = lane & ~7;
-  const uint16_t *own = SPREAD ? ratios + (q & 1) * 2 + (q >> 1) * 8 : ratios;
+  const uint16_t *lane_ratios = SPREAD ? ratios + (q & 1) * 2 + (q >> 1) * 8 : ratios;
   const unsigned *level = bits + at.level;
   const unsigned first = level[k < 4 ? 1 + k : 0], more = level[k < 4 ? 5 : 2 + k], *zeros = bits + at.zeros;
   Node<Long> n = {k ? UNREACHABLE : 0, 0};
@@ -148,7 +148,7 @@ DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, cons
 #pragma unroll
   for (int i = 0; i < 64; i += 8) {
     const int j = i + k;
-    const unsigned votes = __ballot_sync(FULL_WARP, own[SPREAD ? 32 * (j >> 2) + (j & 1) + (j & 2) * 2 : j] >= RDO_ONE / 2);
+    const unsigned votes = __ballot_sync(FULL_WARP, lane_ratios[SPREAD ? 32 * (j >> 2) + (j & 1) + (j & 2) * 2 : j] >= RDO_ONE / 2);
     coded |= Long(votes >> group & 255) << i;
   }
   const bool any = coded;
@@ -161,7 +161,7 @@ DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, cons
     if (live && k == 0 && after < 64) n.cost -= int(zeros[after] - zeros[i + 1]);
     if (live) after = i;
     coded &= ~(1ull << i);
-    const int ratio = own[SPREAD ? 32 * (i >> 2) + (i & 1) + (i & 2) * 2 : i], size = nearest_level(ratio);
+    const int ratio = lane_ratios[SPREAD ? 32 * (i >> 2) + (i & 1) + (i & 2) * 2 : i], size = nearest_level(ratio);
     int none = 0, here = 0;
     if (i < 63) {
       const unsigned increments = increments_8x8(i);

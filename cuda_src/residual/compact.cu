@@ -25,9 +25,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) compact_masks(const uint8_
   unsigned count = 0;
   for (int mx = int(threadIdx.x); mx < mb_width; mx += THREADS) {
     const size_t mb = size_t(row) * mb_width + mx;
-    const int kind = mb_type[mb];
+    const int type_of_mb = mb_type[mb];
     unsigned mask = 0;
-    if (kind != I_PCM && kind != P_SKIP && kind != B_SKIP) {
+    if (type_of_mb != I_PCM && type_of_mb != P_SKIP && type_of_mb != B_SKIP) {
       const uint2 *coded = reinterpret_cast<const uint2 *>(total_coeff + 24 * mb);
 #pragma unroll
       for (int i = 0; i < 3; i++) {
@@ -38,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) compact_masks(const uint8_
           if (byte_of(k < 4 ? w.x : w.y, k & 3)) mask |= 1u << block;
         }
       }
-      if (kind == I_16x16) mask |= 1u << LUMA_DC;
+      if (type_of_mb == I_16x16) mask |= 1u << LUMA_DC;
       if (cbp[mb] >> 4) mask |= 1u << CB_DC | 1u << CR_DC;
     }
     index[mb_height + 1 + mb] = mask;
@@ -66,8 +66,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) compact_levels(const short
     for (int mx = int(threadIdx.x); mx < first; mx += THREADS) before += unsigned(__popc(masks[mx]));
     before = sum_of_block(before, sums);
   }
-  const unsigned own = first + lane < mb_width ? masks[first + lane] : 0;
-  unsigned upto = unsigned(__popc(own));  // blocks of the segment's macroblocks 0..lane
+  const unsigned lane_mask = first + lane < mb_width ? masks[first + lane] : 0;
+  unsigned upto = unsigned(__popc(lane_mask));  // blocks of the segment's macroblocks 0..lane
 #pragma unroll
   for (int step = 1; step < 32; step *= 2) {
     const unsigned v = __shfl_up_sync(FULL_WARP, upto, unsigned(step));
@@ -78,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) compact_levels(const short
 #pragma unroll
   for (int m = 0; m < SEGMENT / WARPS; m++) {
     const int k = warp + m * WARPS;
-    const unsigned mask = __shfl_sync(FULL_WARP, own, k);
+    const unsigned mask = __shfl_sync(FULL_WARP, lane_mask, k);
     const unsigned at = __shfl_sync(FULL_WARP, upto, k) - unsigned(__popc(mask));
     if (mask >> lane & 1) order[at + unsigned(__popc(mask & ((1u << lane) - 1)))] = uint16_t(k * N_LEVEL_BLOCKS + lane);
   }

@@ -80,9 +80,9 @@ DEVICE void code_macroblock(const Scaling &all_scaling, const Second &list_1, co
   if (mx >= mb_width) return;
   const int mb = my * mb_width + mx, qp_y = load_before_the_wait(qp + mb);
   wait_for_the_kernel_before();
-  const int kind = mb_type[mb];
-  if (kind <= LAST_INTRA) return;
-  const bool luma = lane < 16, active = lane < 24, skipped = kind == (Second::ANY ? B_SKIP : P_SKIP);
+  const int type_of_mb = mb_type[mb];
+  if (type_of_mb <= LAST_INTRA) return;
+  const bool luma = lane < 16, active = lane < 24, skipped = type_of_mb == (Second::ANY ? B_SKIP : P_SKIP);
   const int plane = lane >> 2 & 1, q = lane & 3;  // of chroma lanes
   const int bx = lane & 3, by = lane >> 2 & 3;    // of luma lanes
   const int width = mb_width * 16, height = mb_height * 16;
@@ -133,7 +133,7 @@ DEVICE void code_macroblock(const Scaling &all_scaling, const Second &list_1, co
     fill_bits<true>(scratch.bits, N_INTER_CONTEXTS, Second::ANY ? 2 : 1, qp_y, lane);
   }
   if (EITHER) {  // 7.3.5: NoSubMbPartSizeLessThan8x8Flag
-    either = !skipped && (kind != P_8x8 || !*reinterpret_cast<const unsigned *>(sub));
+    either = !skipped && (type_of_mb != P_8x8 || !*reinterpret_cast<const unsigned *>(sub));
     if (either) forward_8x8(c, rows, scratch.exchange, lane);
   }
   forward_4x4(c);

@@ -66,10 +66,10 @@ struct Factors {
 };
 template <class T>
 DEVICE Factors factors_8x8(const T *table, int row) {
-  const int kind = row & 1 ? 1 : row & 2;  // 0: row % 4 is 0; 1: odd; 2
+  const int parity = row & 1 ? 1 : row & 2;  // 0: row % 4 is 0; 1: odd; 2
   const int even = table[0], odd = table[9], two = table[18], first = table[1], second = table[2], last = table[10];
-  return {{kind == 0 ? even : kind == 1 ? first : second, kind == 0 ? first : kind == 1 ? odd : last,
-           kind == 0 ? second : kind == 1 ? last : two}};
+  return {{parity == 0 ? even : parity == 1 ? first : second, parity == 0 ? first : parity == 1 ? odd : last,
+           parity == 0 ? second : parity == 1 ? last : two}};
 }
 
 // The same with scaling lists that are not flat, from the table of cpu_simd/quantiser/scaling.py
@@ -139,14 +139,14 @@ DEVICE int part_8x8(int k) { return PART_8x8 * digit(RASTER_TO_BLOCK_DIGITS, k);
 
 // The 4x4 block (raster order) of each lane k < 16 -> coefficients, row i of each lane's 8x8 block
 DEVICE void forward_8x8(const int *c, int *x, int *exchange, int lane) {
-  const int *own = exchange + (lane >> 3) * WORDS_8x8 + (lane & 7);
+  const int *lane_words = exchange + (lane >> 3) * WORDS_8x8 + (lane & 7);
   int *to = exchange + corner_8x8(lane);
 #pragma unroll
   for (int i = 0; i < 4; i++)
     if (lane < 16) *reinterpret_cast<int4 *>(to + ROW_8x8 * i) = make_int4(c[4 * i], c[4 * i + 1], c[4 * i + 2], c[4 * i + 3]);
   __syncwarp();
 #pragma unroll
-  for (int k = 0; k < 8; k++) x[k] = own[ROW_8x8 * k];
+  for (int k = 0; k < 8; k++) x[k] = lane_words[ROW_8x8 * k];
   __syncwarp();
   forward_8(x);
   transpose_8(x, exchange, lane);
@@ -155,13 +155,13 @@ DEVICE void forward_8x8(const int *c, int *x, int *exchange, int lane) {
 
 // Scaled coefficients, row i of each lane's 8x8 block -> residual samples: the 4x4 block of each lane k < 16
 DEVICE void inverse_8x8(int *x, int *c, int *exchange, int lane) {
-  int *own = exchange + (lane >> 3) * WORDS_8x8 + (lane & 7);
+  int *lane_words = exchange + (lane >> 3) * WORDS_8x8 + (lane & 7);
   const int *from = exchange + corner_8x8(lane & 15);
   inverse_8(x);
   transpose_8(x, exchange, lane);
   inverse_8(x);
 #pragma unroll
-  for (int k = 0; k < 8; k++) own[ROW_8x8 * k] = (x[k] + 32) >> 6;
+  for (int k = 0; k < 8; k++) lane_words[ROW_8x8 * k] = (x[k] + 32) >> 6;
   __syncwarp();
 #pragma unroll
   for (int i = 0; i < 4; i++) {
@@ -176,9 +176,9 @@ DEVICE void inverse_8x8(int *x, int *c, int *exchange, int lane) {
 DEVICE void rows_to_parts(const int *x, int *c, int *exchange, int lane) {
   int *block = exchange + (lane >> 3) * LEVELS_8x8;
   const int *from = exchange + part_8x8(lane & 15);
-  const Bytes places = load_bytes(PLACING_APART.of[lane & 7]);
+  const Bytes offsets = load_bytes(PLACING_APART.of[lane & 7]);
 #pragma unroll
-  for (int k = 0; k < 8; k++) block[places.at(k)] = x[k];
+  for (int k = 0; k < 8; k++) block[offsets.at(k)] = x[k];
   __syncwarp();
 #pragma unroll
   for (int i = 0; i < 16; i += 4) {
@@ -192,7 +192,7 @@ DEVICE void rows_to_parts(const int *x, int *c, int *exchange, int lane) {
 DEVICE void parts_to_rows(const int *c, int *x, int *exchange, int lane) {
   const int *block = exchange + (lane >> 3) * LEVELS_8x8;
   int *to = exchange + part_8x8(lane & 15);
-  const Bytes places = load_bytes(PLACING_APART.of[lane & 7]);
+  const Bytes offsets = load_bytes(PLACING_APART.of[lane & 7]);
 #pragma unroll
   for (int i = 0; i < 16; i += 4)
     if (lane < 16)
@@ -200,6 +200,6 @@ DEVICE void parts_to_rows(const int *c, int *x, int *exchange, int lane) {
                                                     c[digit(ZIGZAG_4x4_DIGITS, i + 2)], c[digit(ZIGZAG_4x4_DIGITS, i + 3)]);
   __syncwarp();
 #pragma unroll
-  for (int k = 0; k < 8; k++) x[k] = block[places.at(k)];
+  for (int k = 0; k < 8; k++) x[k] = block[offsets.at(k)];
   __syncwarp();
 }

@@ -93,9 +93,9 @@ DEVICE unsigned over_quadrant(unsigned mask) {
   mask |= __shfl_xor_sync(FULL_WARP, mask, 1);
   return mask | __shfl_xor_sync(FULL_WARP, mask, 4);
 }
-DEVICE Masks_8x8 masks_of_quadrant(const Masks &m, int part) {
-  return {{over_quadrant(spread(m.coded & 255) << part), over_quadrant(spread(m.larger & 255) << part)},
-          {over_quadrant(spread(m.coded >> 8) << part), over_quadrant(spread(m.larger >> 8) << part)}};
+DEVICE Masks_8x8 masks_of_quadrant(const Masks &m, int quarter) {
+  return {{over_quadrant(spread(m.coded & 255) << quarter), over_quadrant(spread(m.larger & 255) << quarter)},
+          {over_quadrant(spread(m.coded >> 8) << quarter), over_quadrant(spread(m.larger >> 8) << quarter)}};
 }
 
 // Where the words of a block category stand in a table of bits, and its last position, which has no flags
@@ -111,15 +111,15 @@ DEVICE CodedAs coded_as(bool is_8x8, bool chroma) {
 
 // Bits of residual_block_cabac() of the lane's 4x4 block, or its share of those of its quadrant's 8x8 block; 0 without levels.
 // sizes: magnitudes of the levels, uint16 in shared memory, [i * 32] that of position i
-DEVICE int level_bits(const uint16_t *sizes, const Masks &own, bool is_8x8, bool chroma, int part, const unsigned *bits) {
-  Masks_8x8 m = {own, {0, 0}};
-  if (is_8x8) m = masks_of_quadrant(own, part);
+DEVICE int level_bits(const uint16_t *sizes, const Masks &masks, bool is_8x8, bool chroma, int quarter, const unsigned *bits) {
+  Masks_8x8 m = {masks, {0, 0}};
+  if (is_8x8) m = masks_of_quadrant(masks, quarter);
   const CodedAs as = coded_as(is_8x8, chroma);
   const int last = m.high.coded ? 63 - __clz(int(m.high.coded)) : 31 - __clz(int(m.low.coded));
-  int total = last >= 0 && (!is_8x8 || part == 0) ? int(bits[as.zeros + min(last + 1, as.end)]) : 0;  // as if all up to the last were zeros
+  int total = last >= 0 && (!is_8x8 || quarter == 0) ? int(bits[as.zeros + min(last + 1, as.end)]) : 0;  // as if all up to the last were zeros
 #pragma unroll 1
-  for (unsigned rest = own.coded; rest; rest &= rest - 1) {
-    const int i = __ffs(int(rest)) - 1, at = is_8x8 ? 4 * i + part : i;
+  for (unsigned rest = masks.coded; rest; rest &= rest - 1) {
+    const int i = __ffs(int(rest)) - 1, at = is_8x8 ? 4 * i + quarter : i;
     const bool upper = at > 31;
     const unsigned after = ~1u << (at & 31);  // what is coded before it
     const int larger = __popc((upper ? m.high : m.low).larger & after) + (upper ? 0 : __popc(m.high.larger));
@@ -153,7 +153,7 @@ struct BlockCost {
 DEVICE BlockCost block_cost(const int *words, bool is_8x8, const unsigned *bits, int *exchange, int lane) {
   const bool chroma = lane >= 16;
   uint16_t *sizes = reinterpret_cast<uint16_t *>(exchange) + lane;
-  Masks own = {0, 0};
+  Masks masks = {0, 0};
   BlockCost cost = {0, 0, 0, 0};
 #pragma unroll
   for (int i = 0; i < 16; i++) {
@@ -163,13 +163,13 @@ DEVICE BlockCost block_cost(const int *words, bool is_8x8, const unsigned *bits,
     cost.dropped += without * without;
     cost.kept += with * with;
     sizes[32 * i] = uint16_t(size);
-    own.coded |= unsigned(size > 0) << i;
-    own.larger |= unsigned(size > 1) << i;
+    masks.coded |= unsigned(size > 0) << i;
+    masks.larger |= unsigned(size > 1) << i;
   }
-  cost.coded = own.coded;
+  cost.coded = masks.coded;
   const int dc = chroma && !is_8x8;
-  cost.bits = level_bits(sizes + 32 * dc, {own.coded >> dc, own.larger >> dc}, is_8x8, chroma, (lane >> 1 & 2) | (lane & 1), bits);
-  if (!is_8x8) cost.bits += mean_bits(bits + (chroma ? AT_CODED_4 : AT_CODED_2), own.coded != 0);
+  cost.bits = level_bits(sizes + 32 * dc, {masks.coded >> dc, masks.larger >> dc}, is_8x8, chroma, (lane >> 1 & 2) | (lane & 1), bits);
+  if (!is_8x8) cost.bits += mean_bits(bits + (chroma ? AT_CODED_4 : AT_CODED_2), masks.coded != 0);
   __syncwarp();
   return cost;
 }

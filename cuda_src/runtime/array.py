@@ -131,9 +131,9 @@ class DeviceArray:
 
     def view(self, dtype: DType) -> "DeviceArray":
         """The same bytes as elements of `dtype`, along the last axis."""
-        kind = np.dtype(dtype)
-        last = self.shape[-1] * self.dtype.itemsize // kind.itemsize
-        return DeviceArray(self.device, self.ptr, (*self.shape[:-1], last), kind, self.base or self)
+        new_dtype = np.dtype(dtype)
+        last = self.shape[-1] * self.dtype.itemsize // new_dtype.itemsize
+        return DeviceArray(self.device, self.ptr, (*self.shape[:-1], last), new_dtype, self.base or self)
 
     def put(self, host: np.ndarray, stream: Stream | None = None) -> "DeviceArray":
         """Upload; asynchronous if `host` is page-locked."""

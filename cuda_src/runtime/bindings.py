@@ -40,8 +40,8 @@ class Bindings(Driver):
             raise Error(f"{name}: {error}") from None
         if code := result[0]:
             _, text = self._cuda.cuGetErrorString(code)
-            kind = MemoryError if int(code) == OUT_OF_MEMORY else Error
-            raise kind(f"{name} failed: {text.decode() if text else f'CUDA error {int(code)}'}")
+            error_class = MemoryError if int(code) == OUT_OF_MEMORY else Error
+            raise error_class(f"{name} failed: {text.decode() if text else f'CUDA error {int(code)}'}")
         return result[1] if len(result) == 2 else result[1:]
 
     def count(self) -> int:
@@ -160,11 +160,11 @@ class HostMemory:
     """Page-locked host memory, as NumPy sees it; valid until `free`."""
 
     def __init__(self, driver: Bindings, shape: Sequence[int], dtype: DType) -> None:
-        kind = np.dtype(dtype)
+        data_type = np.dtype(dtype)
         self._call = driver.call
-        self._address = int(self._call("cuMemHostAlloc", max(1, int(np.prod(shape)) * kind.itemsize), 0))
+        self._address = int(self._call("cuMemHostAlloc", max(1, int(np.prod(shape)) * data_type.itemsize), 0))
         self.__array_interface__ = {
-            "shape": tuple(shape), "typestr": kind.str, "data": (self._address, False), "version": 3,
+            "shape": tuple(shape), "typestr": data_type.str, "data": (self._address, False), "version": 3,
         }  # fmt: skip
 
     def free(self) -> None:

@@ -142,7 +142,7 @@ class Device:
     def record_calls(self, buffers: HostBuffers = NO_BUFFERS, addresses: Sequence[int] = ()) -> Iterator[Recording]:
         """Record launches, copies and event calls into the yielded recording, and do them at the end.
 
-        addresses: of the arrays that stand-ins are for.
+        addresses: of the arrays that placeholders are for.
         """
         recording = Recording(buffers, addresses)
         self._recording = recording

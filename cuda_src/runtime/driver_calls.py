@@ -37,7 +37,7 @@ STREAM_WAIT_VALUE_EQ = 1  # CUstreamWaitValue_flags
 BLOCKING_SYNC, DISABLE_TIMING = 1, 2  # CUevent_flags
 OUT_OF_MEMORY, NOT_READY = 2, 600  # CUresult
 POINTER_MEMORY_TYPE = 2  # CUpointer_attribute
-# what can be recorded: (function, kinds of arguments: I, L numbers of 32, 64 bits, B a byte)
+# what can be recorded: (function, types of arguments: I, L numbers of 32, 64 bits, B a byte)
 FUNCTIONS = {
     "launch": ("cuLaunchKernel", "LIIIIIIILLL"), "memcpy_htod_async": ("cuMemcpyHtoDAsync_v2", "LLLL"),
     "memcpy_dtoh_async": ("cuMemcpyDtoHAsync_v2", "LLLL"), "memset_d8_async": ("cuMemsetD8Async", "LBLL"),
@@ -184,8 +184,8 @@ class DriverCalls:
 
     def error(self, code: int, before: str = "") -> Exception:
         """The driver's error with this code; before: begins its text."""
-        kind = self._memory_error if code == OUT_OF_MEMORY else self._error
-        return kind(f"{before}{self._text(code)}")
+        error_class = self._memory_error if code == OUT_OF_MEMORY else self._error
+        return error_class(f"{before}{self._text(code)}")
 
     def _text(self, code: int) -> str:
         """What the driver says about a CUresult."""
@@ -313,10 +313,10 @@ def _arguments(count: int) -> tuple[type[ctypes.Array], Callable[..., None]]:
     return ctypes.c_uint64 * (2 * count + 1), struct.Struct(f"{count}q{count}Q").pack_into
 
 
-def _declared(library: ctypes.CDLL, name: str, kinds: str) -> Any:
+def _declared(library: ctypes.CDLL, name: str, argument_types: str) -> Any:
     """A function of a library, which takes Python numbers from now on."""
     function = getattr(library, name)
-    function.argtypes = [C_TYPES[kind] for kind in kinds]
+    function.argtypes = [C_TYPES[letter] for letter in argument_types]
     return function
 
 

@@ -17,15 +17,15 @@ class Foreign:
 
     def ordinal_of(self, pointer: int) -> int | None:
         """Ordinal of the device that owns the memory of a pointer; None: no device."""
-        kind, ordinal = ctypes.c_uint(), ctypes.c_int()
-        for value, attribute in ((kind, _MEMORY_TYPE), (ordinal, _ORDINAL)):
+        memory_type, ordinal = ctypes.c_uint(), ctypes.c_int()
+        for value, attribute in ((memory_type, _MEMORY_TYPE), (ordinal, _ORDINAL)):
             self.gpu.check()
             code = self.gpu.calls.pointer_attribute(pointer, attribute, value)
             if code == _INVALID_VALUE:
                 return None
             if code:
                 raise self.gpu.failed("cuPointerGetAttribute", f"error {code}")
-        return ordinal.value if kind.value == _DEVICE_MEMORY else None
+        return ordinal.value if memory_type.value == _DEVICE_MEMORY else None
 
     def after(self, stream: Stream, other: int) -> None:
         """Order later work of `stream` after the work issued to the foreign stream `other`."""

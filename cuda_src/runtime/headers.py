@@ -87,7 +87,7 @@ def cabac_bit_header() -> str:
     lines.append(f"constexpr int AT_INTRA_TYPE = {at}, AT_PREV_MODE = {at + 4}, AT_REM_MODE = {at + 5};")
     lines.append(f"constexpr int AT_CHROMA_MODE = {at + 6};")
     modes = c.CTX_PREV_INTRA_MODE, c.CTX_REM_INTRA_MODE, c.CTX_INTRA_CHROMA + 1, c.CTX_INTRA_CHROMA + 3
-    by_slice = [[*contexts, *INTRA_TYPE_CONTEXTS[kind], *modes] for kind in (0, 1, 1)]
+    by_slice = [[*contexts, *INTRA_TYPE_CONTEXTS[slice_type], *modes] for slice_type in (0, 1, 1)]
     # 4x4 parts of an 8x8 block, four positions a word: ctxIdxInc of significant_coeff_flag, of last_significant_coeff_flag
     increments = np.append(c.SIGNIFICANT_INC_8x8, 0) | c.LAST_INC_8x8 << 4
     words = increments.reshape(16, 4).T.astype(np.uint8).copy().view(np.uint32)
@@ -126,9 +126,9 @@ def sample_format_header() -> str:
 
 def _table(memory: str, name: str, value: np.ndarray) -> str:
     flat = ", ".join(str(int(v)) for v in value.ravel())
-    kind = {1: "signed char", 2: "short", 4: "int"}[_bytes_needed(value)]
+    c_type = {1: "signed char", 2: "short", 4: "int"}[_bytes_needed(value)]
     dims = "".join(f"[{n}]" for n in value.shape)
-    return f"{memory} {kind} {name}{dims} = {_nested(flat, value.shape)};"
+    return f"{memory} {c_type} {name}{dims} = {_nested(flat, value.shape)};"
 
 
 def _bytes_needed(value: np.ndarray) -> int:

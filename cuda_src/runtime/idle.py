@@ -61,10 +61,10 @@ def take(ordinal: int = 0) -> Device:
     return Device(ordinal) if unused is None else unused.gpu
 
 
-def take_user(key: Hashable, kind: type[UserT]) -> UserT | None:
+def take_user(key: Hashable, user_class: type[UserT]) -> UserT | None:
     """What was kept with this key, if it is intact."""
     user = _take(_users, key)
-    assert user is None or isinstance(user, kind)
+    assert user is None or isinstance(user, user_class)
     return user
 
 

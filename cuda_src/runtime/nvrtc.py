@@ -15,7 +15,7 @@ from pathlib import Path
 # as nvcc's: unmarked constexpr functions may be called on the GPU
 OPTIONS = ("--std=c++17", "--device-as-default-execution-space")
 # the only system header of the kernels, which NVRTC has not
-HEADERS = {"cstdint": "\n".join(f"using {name}_t = {kind};" for name, kind in (
+HEADERS = {"cstdint": "\n".join(f"using {name}_t = {c_type};" for name, c_type in (
     ("int8", "signed char"), ("int16", "short"), ("int32", "int"), ("int64", "long long"), ("uint8", "unsigned char"),
     ("uint16", "unsigned short"), ("uint32", "unsigned"), ("uint64", "unsigned long long"), ("intptr", "decltype(sizeof 0)"),
     ("uintptr", "decltype(sizeof 0)")))}  # fmt: skip

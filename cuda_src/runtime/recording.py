@@ -1,8 +1,8 @@
-"""Recordings of the driver calls of a frame, to be replayed for frames of the same kind.
+"""Recordings of the driver calls of a frame, to be replayed for frames with the same key.
 
-Frames of a kind have the same calls with other host buffers and other arrays on the GPU. Calls are recorded with host arrays
-and events of `HostBuffers`, and with stand-ins for arrays on the GPU: addresses that no array has. A recording notes which
-arguments these are, and `rebind` replaces them before a replay.
+Frames with the same key have the same calls with other host buffers and other arrays on the GPU. Calls are recorded with host
+arrays and events of `HostBuffers`, and with placeholders for arrays on the GPU: addresses that no array has. A recording
+notes which arguments these are, and `rebind` replaces them before a replay.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from ...process import cached_property
 from .array import Event, address_of, handle
 
 KERNEL = "the kernel "  # in messages, before its name
-STAND_IN, OFFSET_BITS = 1 << 62, 44  # a stand-in: STAND_IN + its number << OFFSET_BITS + an offset in its array
+PLACEHOLDER, OFFSET_BITS = 1 << 62, 44  # a placeholder: PLACEHOLDER + its number << OFFSET_BITS + an offset in its array
 
 
 NO_PATCHES = np.zeros((0, 3), np.int64)
@@ -25,14 +25,14 @@ NO_PATCHES = np.zeros((0, 3), np.int64)
 
 def placeholder_address(number: int) -> int:
     """The address of array `number` in a recording; a replay takes element `number` of `addresses` in its place."""
-    return STAND_IN + (number << OFFSET_BITS)
+    return PLACEHOLDER + (number << OFFSET_BITS)
 
 
 def _parted(argument: object) -> tuple[int, int] | None:
-    """(number, offset) of a stand-in; None for another argument."""
-    if type(argument) is not int or argument < STAND_IN:
+    """(number, offset) of a placeholder; None for another argument."""
+    if type(argument) is not int or argument < PLACEHOLDER:
         return None
-    return (argument - STAND_IN) >> OFFSET_BITS, argument & ((1 << OFFSET_BITS) - 1)
+    return (argument - PLACEHOLDER) >> OFFSET_BITS, argument & ((1 << OFFSET_BITS) - 1)
 
 
 @intrinsic
@@ -61,7 +61,7 @@ def _replace_numbers() -> Callable[[np.ndarray, np.ndarray], None]:
 
 
 class HostBuffers:
-    """The host arrays and events of one frame. Frames of a kind have the same number of them."""
+    """The host arrays and events of one frame. Frames with the same key have the same number of them."""
 
     def __init__(self, *buffers: np.ndarray | Event) -> None:
         self.buffers = list(buffers)
@@ -118,7 +118,7 @@ class Command(NamedTuple):
     name: str  # its name in messages
     call_record: list[int]  # for driver_calls.replay_rows: address of the function, then its arguments
     launch: Launch | None = None  # of a kernel
-    # (index of an argument to replace, what, offset). what: index in HostBuffers, or of a stand-in -1 - number
+    # (index of an argument to replace, what, offset). what: index in HostBuffers, or of a placeholder -1 - number
     patches: Sequence[tuple[int, int, int]] = ()
 
 
@@ -136,8 +136,8 @@ class Recording:
 
     def add(self, name: str, call_record: list[int], arguments: Sequence[object] = (), launch: Launch | None = None) -> None:
         """Note one call. arguments: the first ones, as given: host arrays, events, addresses of arrays on the GPU."""
-        places = [(k, self._buffers.find(a)) for k, a in enumerate(arguments)]
-        patches = [(k, which, 0) for k, which in places if which is not None]
+        buffers = [(k, self._buffers.find(a)) for k, a in enumerate(arguments)]
+        patches = [(k, which, 0) for k, which in buffers if which is not None]
         parted = [(k, _parted(a)) for k, a in enumerate(arguments)]
         patches += [(k, -1 - given[0], given[1]) for k, given in parted if given is not None]
         self.commands.append(Command(name, call_record, launch, patches))

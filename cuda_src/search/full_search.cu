@@ -133,8 +133,8 @@ DEVICE bool is_quiet(const Sample *source, int source_width, const Sample *there
   unsigned a[5], sum = 0;
   if (lane < 16) {
     load_words(there + size_t(lane) * width, a);
-    const uint4 own = *reinterpret_cast<const uint4 *>(source + size_t(lane) * source_width);
-    sum = sad4(a[0], own.x, sad4(a[1], own.y, sad4(a[2], own.z, sad4(a[3], own.w, 0))));
+    const uint4 source_row = *reinterpret_cast<const uint4 *>(source + size_t(lane) * source_width);
+    sum = sad4(a[0], source_row.x, sad4(a[1], source_row.y, sad4(a[2], source_row.z, sad4(a[3], source_row.w, 0))));
   }
   const int value = int(__reduce_add_sync(FULL_WARP, sum)) + lam * mvd_bits(x - predictor.x, y - predictor.y);
   if (value >= quiet * lam) return false;

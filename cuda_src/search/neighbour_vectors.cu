@@ -15,19 +15,19 @@
 constexpr int ORDER = 5;       // bits of a key below the cost: 0 for the vector of before, then by order of the trials
 
 // Where the block of this lane is predicted
-struct Place {
+struct BlockReference {
   const Sample *luma;
   unsigned plane_size;
   int stride, at;
 };
 
 // One vector in the lower lanes and one in the upper ones: lowers the keys of the partitions that it suits best. rate: lam * bits
-DEVICE void weigh(const Source &source, const Place &place, unsigned v, bool legal, int rate, int order, int *keys) {
+DEVICE void weigh(const Source &source, const BlockReference &reference, unsigned v, bool legal, int rate, int order, int *keys) {
   unsigned samples[4];
-  const int own = int(predicted(source, threadIdx.x & 15, place.luma, place.plane_size, place.stride, place.at, x_of(v), y_of(v), true, samples));
+  const int block_cost = int(predicted(source, threadIdx.x & 15, reference.luma, reference.plane_size, reference.stride, reference.at, x_of(v), y_of(v), true, samples));
   const auto with = [](int sum, int lanes) { return sum + __shfl_xor_sync(FULL_WARP, sum, lanes); };
-  const int pair = with(own, 1), quadrant = with(pair, 4), half = with(quadrant, 2);
-  const int sums[LAYERS] = {own, pair, with(own, 4), quadrant, half, with(quadrant, 8), with(half, 8)};
+  const int pair = with(block_cost, 1), quadrant = with(pair, 4), half = with(quadrant, 2);
+  const int sums[LAYERS] = {block_cost, pair, with(block_cost, 4), quadrant, half, with(quadrant, 8), with(half, 8)};
 #pragma unroll
   for (int l = 0; l < LAYERS; l++)
     if (legal) keys[l] = min(keys[l], (sums[l] + rate) << ORDER | order);
@@ -45,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 8) neighbour_vectors(co
   const int stride = mb_width * 16 + 2 * pad, height = mb_height * 16 + 2 * pad;
   Source &source = sources[threadIdx.x >> 5];
   wait_for_the_kernel_before();
-  const Place place = {luma, unsigned(stride) * height, stride, (y0 + 4 * (block >> 2) + pad) * stride + x0 + 4 * (block & 3) + pad};
+  const BlockReference reference = {luma, unsigned(stride) * height, stride, (y0 + 4 * (block >> 2) + pad) * stride + x0 + 4 * (block & 3) + pad};
   if (lane < 16) {
     unsigned rows[4];
 #pragma unroll
@@ -58,16 +58,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 8) neighbour_vectors(co
   const unsigned *before = again ? whole_mv : mv + 40;
   const int step = again ? 1 : 41;
   const int j = lane <= 4 ? lane - 1 : lane, dx = j % 3 - 1, dy = j / 3 - 1;
-  const bool around = lane >= 1 && lane <= 8, own = !again && lane > 8 && lane < N_VECTORS;
+  const bool around = lane >= 1 && lane <= 8, of_partition = !again && lane > 8 && lane < N_VECTORS;
   const bool present = around && mx + dx >= 0 && mx + dx < mb_width && my + dy >= 0 && my + dy < mb_height;
   unsigned v = 0;
   if (present) v = before[size_t(mb + dy * mb_width + dx) * step];
-  if (own) v = mv[size_t(mb) * 41 + 32 + lane - 9];
+  if (of_partition) v = mv[size_t(mb) * 41 + 32 + lane - 9];
   const unsigned neighbours = __ballot_sync(FULL_WARP, present);
   const unsigned a = __shfl_sync(FULL_WARP, v, 4), b = __shfl_sync(FULL_WARP, v, 2), c = __shfl_sync(FULL_WARP, v, neighbours & 8 ? 3 : 1);
   const unsigned middle = neighbours & 4 ? median(a, b, c) : a, old = predictor[mb];
   if (lane == 0) v = middle;
-  const bool legal = (lane == 0 || present || own) && inside(x_of(v), y_of(v), x0, y0, mb_width * 16, mb_height * 16, pad, max_mv_y);
+  const bool legal = (lane == 0 || present || of_partition) && inside(x_of(v), y_of(v), x0, y0, mb_width * 16, mb_height * 16, pad, max_mv_y);
   const unsigned all = __ballot_sync(FULL_WARP, legal);
   bool first = legal;
 #pragma unroll
@@ -102,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 8) neighbour_vectors(co
     const int two = rest ? __ffs(int(rest)) - 1 : one, from = lane < 16 ? one : two;
     rest &= rest - 1;
     const unsigned tried = __shfl_sync(FULL_WARP, v, from);
-    weigh(source, place, tried, true, rate_of(tried), from + 1, keys);
+    weigh(source, reference, tried, true, rate_of(tried), from + 1, keys);
   }
   keep_best([&](int order) { return __shfl_sync(FULL_WARP, v, (order - 1) & 31); });
   if (again) {  // what lies around the best undivided vector
@@ -115,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 8) neighbour_vectors(co
     for (int i = lane >> 4; i < 8; i += 2) {
       const unsigned tried = nearby(i);
       const bool may = inside(x_of(tried), y_of(tried), x0, y0, mb_width * 16, mb_height * 16, pad, max_mv_y);
-      weigh(source, place, may ? tried : 0, may, rate_of(tried), i + 1, keys);
+      weigh(source, reference, may ? tried : 0, may, rate_of(tried), i + 1, keys);
     }
     keep_best([&](int order) { return nearby(order - 1); });
   }

@@ -1,7 +1,7 @@
 // Motion search along patterns with SADs of all partitions (not part of the standard): twin of cpu_simd/search/pattern_search.py.
 //
 // A warp searches one macroblock, four candidates at a time: eight lanes each, a lane half a column of 4x4 blocks. Sums of blocks
-// pass between these lanes, so that a lane has one partition of each kind. A group of lanes keeps the best of its candidates as
+// pass between these lanes, so that a lane has one partition of each shape. A group of lanes keeps the best of its candidates as
 // cost << 16 | number of the candidate, so that of equal costs the earlier one counts; the groups meet at the end, and for 16x16
 // after each round, since the next one begins where that is best.
 // Samples of 8 bits only: words of four samples.
@@ -10,7 +10,7 @@
 #include "decisions/search.cuh"
 #include "costs/bit_costs.cuh"
 
-constexpr int N_KINDS = 8;  // 4x4, its lower neighbour, 8x4, 4x8, 8x8, 16x8, 8x16, 16x16
+constexpr int N_SHAPES = 8;  // 4x4, its lower neighbour, 8x4, 4x8, 8x8, 16x8, 8x16, 16x16
 
 struct Search {
   const Sample *corner;  // sample (0, 0) of the macroblock's candidate (0, 0), at the lane's column and rows
@@ -18,16 +18,16 @@ struct Search {
   int size, left, top, predictor_x, predictor_y, weight;
   bool large;
   int number;             // of the group's next candidate
-  unsigned own[8], key[N_KINDS];
-  int at[N_KINDS];        // the candidate of key, y << 7 | x
+  unsigned source_rows[8], key[N_SHAPES];
+  int at[N_SHAPES];        // the candidate of key, y << 7 | x
 
   DEVICE int bits(int x, int y) const { return mvd_bits(4 * (left + x) - predictor_x, 4 * (top + y) - predictor_y); }
 
-  DEVICE void keep(int kind, unsigned sad, unsigned motion, int here) {
+  DEVICE void keep(int shape, unsigned sad, unsigned motion, int here) {
     const unsigned k = min(65535u, sad + motion) << 16 | unsigned(number);
-    if (k < key[kind]) {
-      key[kind] = k;
-      at[kind] = here;
+    if (k < key[shape]) {
+      key[shape] = k;
+      at[shape] = here;
     }
   }
 
@@ -38,8 +38,8 @@ struct Search {
     unsigned upper = 0, lower = 0;
 #pragma unroll
     for (int r = 0; r < 4; r++) {
-      upper = sad4(load_word(p + size_t(r) * width), own[r], upper);
-      lower = sad4(load_word(p + size_t(r + 4) * width), own[r + 4], lower);
+      upper = sad4(load_word(p + size_t(r) * width), source_rows[r], upper);
+      lower = sad4(load_word(p + size_t(r + 4) * width), source_rows[r + 4], lower);
     }
     const unsigned motion = inside ? unsigned(weight * bits(x, y)) : 65535u, tall = upper + lower;
     const int here = y << 7 | x, lane = threadIdx.x & 31;
@@ -69,10 +69,10 @@ struct Search {
     }
   }
 
-  // The best candidate so far of a kind; its key to `least`
-  DEVICE int best(int kind, unsigned &least) const {
-    least = key[kind];
-    int where = at[kind];
+  // The best candidate so far of a shape; its key to `least`
+  DEVICE int best(int shape, unsigned &least) const {
+    least = key[shape];
+    int where = at[shape];
 #pragma unroll
     for (int distance = 8; distance < 32; distance *= 2) {
       const unsigned other = __shfl_xor_sync(FULL_WARP, least, distance);
@@ -132,10 +132,10 @@ struct Search {
   }
 };
 
-// Partition of a lane of a group, by kind; -1: another lane has it
-DEVICE int partition_of(int kind, int lane) {
+// Partition of a lane of a group, by shape; -1: another lane has it
+DEVICE int partition_of(int shape, int lane) {
   const int column = lane & 3, half = lane >> 2 & 1, quadrant = 2 * half + (column >> 1), second = column & 1;
-  switch (kind) {
+  switch (shape) {
     case 0: return 8 * half + column;
     case 1: return 8 * half + 4 + column;
     case 2: return 16 + 2 * quadrant + second;
@@ -171,9 +171,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) pattern_search(const Sa
   const int x = 16 * mx + 4 * (lane & 3), y = 16 * my + 8 * (lane >> 2 & 1), middle = range << 7 | range;
   s.corner = reference + size_t(y + s.top + pad) * width + x + s.left + pad;
 #pragma unroll
-  for (int r = 0; r < 8; r++) s.own[r] = *reinterpret_cast<const unsigned *>(source + size_t(y + r) * source_width + x);
+  for (int r = 0; r < 8; r++) s.source_rows[r] = *reinterpret_cast<const unsigned *>(source + size_t(y + r) * source_width + x);
 #pragma unroll
-  for (int k = 0; k < N_KINDS; k++) {
+  for (int k = 0; k < N_SHAPES; k++) {
     s.key[k] = 65535u << 16;
     s.at[k] = middle;
   }
@@ -194,9 +194,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) pattern_search(const Sa
     s.follow_hexagons();
   }
   s.look_round_quadrants();
-  for (int kind = large ? 4 : 0; kind < N_KINDS; kind++) {
+  for (int shape = large ? 4 : 0; shape < N_SHAPES; shape++) {
     unsigned least;
-    const int where = s.best(kind, least), k = partition_of(kind, lane), dx = where & 127, dy = where >> 7;
+    const int where = s.best(shape, least), k = partition_of(shape, lane), dx = where & 127, dy = where >> 7;
     if (lane >= 8 || k < 0) continue;
     cost[mb * 41 + k] = int(least >> 16) + (lam - s.weight) * s.bits(dx, dy);
     mv[mb * 41 + k] = make_short2(short(4 * (s.left + dx)), short(4 * (s.top + dy)));

@@ -23,12 +23,12 @@ def pattern_search(
     stream: Stream | None = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.search.pattern_search.pattern_search, but for sizes not wanted."""
-    kind, merange = pattern
+    me, merange = pattern
     if not 1 <= merange <= 64:
         raise ValueError(f"merange {merange}: 1 to 64")
     mb_width = source.shape[1] // 16
     n_mb = (row1 - row0) * mb_width
-    arguments = [source, source.shape[1], reference, reference.shape[1], pad, *start, qp, merange, kind]
+    arguments = [source, source.shape[1], reference, reference.shape[1], pad, *start, qp, merange, me]
     arguments += [
         int(not partition_mask & SMALL_PARTITIONS),
         QUIET if subme <= QUICK else 0,

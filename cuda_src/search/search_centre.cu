@@ -44,17 +44,17 @@ extern "C" __global__ void subsample(const Sample *source, int source_stride, co
 DEVICE unsigned word_at(const Sample *p) { return __ldg(reinterpret_cast<const unsigned *>(p)); }
 
 // Eight samples at any alignment, and the SAD to two words. Reads up to the end of the third word.
-DEVICE unsigned sad8(const Sample *p, uint2 own) {
+DEVICE unsigned sad8(const Sample *p, uint2 source_words) {
   const unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3);
   p -= offset;
   const unsigned middle = word_at(p + 4);
-  return sad4(unaligned(word_at(p), middle, offset), own.x, sad4(unaligned(middle, word_at(p + 8), offset), own.y, 0));
+  return sad4(unaligned(word_at(p), middle, offset), source_words.x, sad4(unaligned(middle, word_at(p + 8), offset), source_words.y, 0));
 }
 
 DEVICE int clamp(int value, int low, int high) { return max(low, min(high, value)); }
 
 // Range of the vectors of a macroblock, the candidate from the frame before, and its lambda
-struct alignas(16) Place {
+struct alignas(16) SearchArea {
   short low_x, high_x, low_y, high_y, before_x, before_y;
   int lam;
   DEVICE int clamp_x(int x) const { return clamp(x, low_x, high_x); }
@@ -62,9 +62,9 @@ struct alignas(16) Place {
 };
 
 // The best candidates of a part of the rows for two columns of macroblocks: SAD + lam * bits above their rank in raster order.
-// own: rows of cells, three words; row: window's words that the lane reads first, offset: what of them; places: of the columns'
+// cells: rows of cells, three words; row: window's words that the lane reads first, offset: what of them; areas: of the columns'
 // macroblocks, [HIGH][WIDE]; found: [HIGH][WIDE][PARTS].
-DEVICE void search_part(const uint4 *own, const unsigned *row, unsigned offset, const Place *places, int part, int lane,
+DEVICE void search_part(const uint4 *cells, const unsigned *row, unsigned offset, const SearchArea *areas, int part, int lane,
     unsigned *found) {
   unsigned u[8][3], above[PART][2], bits[PART];
   const unsigned rank = unsigned(32 * PART * part + lane);  // of the part's first row
@@ -85,8 +85,8 @@ DEVICE void search_part(const uint4 *own, const unsigned *row, unsigned offset, 
   for (int j = 0; j <= HIGH; j++) {
     uint4 s[4];
 #pragma unroll
-    for (int k = 0; k < 4; k++) s[k] = own[k];
-    const Place *of = places + max(j - 1, 0) * WIDE;
+    for (int k = 0; k < 4; k++) s[k] = cells[k];
+    const SearchArea *of = areas + max(j - 1, 0) * WIDE;
     const unsigned lam[2] = {unsigned(of[0].lam), unsigned(of[1].lam)};
     unsigned best[2] = {~0u, ~0u};
 #pragma unroll
@@ -113,7 +113,7 @@ DEVICE void search_part(const uint4 *own, const unsigned *row, unsigned offset, 
         if (lane == 0) found[((j - 1) * WIDE + n) * PARTS] = least;
       }
     }
-    own += 4;
+    cells += 4;
     row += 4 * ROW;
 #pragma unroll
     for (int k = 0; k < 4; k++)
@@ -140,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
   SHARED(unsigned, window, WINDOW * ROW);
   SHARED(uint4, cells, 2 * CELL_ROWS);
   SHARED(uint4, found, WIDE * HIGH);
-  SHARED(Place, places, WIDE * HIGH);
+  SHARED(SearchArea, areas, WIDE * HIGH);
   const int thread = int(threadIdx.x), lane = thread & 31, warp = thread >> 5, mb_width = width / 16;
   const int first_x = WIDE * int(blockIdx.x), first_y = HIGH * int(blockIdx.y) + row0;
   {  // all loads are issued before the first store; samples beyond the coarse plane belong to no macroblock
@@ -173,22 +173,22 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
     if (thread < CELL_WORDS) {
       reinterpret_cast<unsigned *>(cells)[4 * (CELL_ROWS * side + i) + n] = unaligned(low, high, 2);
     } else if (thread < CELL_WORDS + WIDE * HIGH) {
-      Place place;
-      place.lam = lam;
+      SearchArea area;
+      area.lam = lam;
       const int distance = __ldg(of_reference), border = pad - max(merange, SMALLEST_WINDOW) - 3, steps = int(low) < 0 ? 0 : __ldg(distances + low);
       const int times = steps > 0 && max(steps, abs(distance)) <= MOST_DISTANCE ? distance : 0;
-      place.low_x = short(max(-16 * mx - border, -2047 + merange));
-      place.high_x = short(min(width - 15 - 16 * mx + border, 2047 - merange));
-      place.low_y = short(max(-16 * my - border, min(0, merange + 1 - max_mv_y)));
-      place.high_y = short(min(height - 15 - 16 * my + border, max(0, max_mv_y - merange - 1)));
-      place.before_x = short(place.clamp_x((floor_divide(short(high) * times, max(steps, 1)) + 2) >> 2));
-      place.before_y = short(place.clamp_y((floor_divide((int(high) >> 16) * times, max(steps, 1)) + 2) >> 2));
-      places[m] = place;
+      area.low_x = short(max(-16 * mx - border, -2047 + merange));
+      area.high_x = short(min(width - 15 - 16 * mx + border, 2047 - merange));
+      area.low_y = short(max(-16 * my - border, min(0, merange + 1 - max_mv_y)));
+      area.high_y = short(min(height - 15 - 16 * my + border, max(0, max_mv_y - merange - 1)));
+      area.before_x = short(area.clamp_x((floor_divide(short(high) * times, max(steps, 1)) + 2) >> 2));
+      area.before_y = short(area.clamp_y((floor_divide((int(high) >> 16) * times, max(steps, 1)) + 2) >> 2));
+      areas[m] = area;
     }
   }
   __syncthreads();
   search_part(cells + CELL_ROWS * (warp & 1), window + PART * (warp >> 1) * ROW + 2 * (warp & 1) + ((lane + 2) >> 2),
-      unsigned(lane + 2) & 3, places + 2 * (warp & 1), warp >> 1, lane,
+      unsigned(lane + 2) & 3, areas + 2 * (warp & 1), warp >> 1, lane,
       reinterpret_cast<unsigned *>(found + 2 * (warp & 1)) + (warp >> 1));
   __syncthreads();
   const int2 moved = whole_motion(camera);
@@ -202,41 +202,41 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
     const int m = warp + i * WARPS, mx = first_x + m % WIDE, my = first_y + m / WIDE;
     const bool inside = mx < mb_width && my < row1;
     const int left = 16 * min(mx, mb_width - 1), top = 16 * min(my, row1 - 1);
-    const Place place = places[m];
+    const SearchArea area = areas[m];
     const uint4 f = found[m];
     const int rank = int(min(min(f.x, f.y), min(f.z, f.w)) & 1023);
     const int middle_x = COARSE_SCALE * (moved.x + (rank & 31) - COARSE_X), middle_y = COARSE_SCALE * (moved.y + (rank >> 5) - COARSE_Y);
-    const uint2 own = __ldg(reinterpret_cast<const uint2 *>(source + (top * width + left)));
+    const uint2 source_words = __ldg(reinterpret_cast<const uint2 *>(source + (top * width + left)));
     // Of three columns the last two lie in the same words, a multiple of 4 and two more unless clamped, the first in them or a
     // word before
-    const int x0 = place.clamp_x(middle_x - 2), x1 = place.clamp_x(middle_x), x2 = place.clamp_x(middle_x + 2), word = x1 & ~3;
+    const int x0 = area.clamp_x(middle_x - 2), x1 = area.clamp_x(middle_x), x2 = area.clamp_x(middle_x + 2), word = x1 & ~3;
     const bool same = x0 >= word;
     const Sample *corner = reference + (top * stride + left);
     unsigned v[CENTRES];
 #pragma unroll
     for (int k = 0; k < 3; k++) {
-      const Sample *p = corner + (place.clamp_y(middle_y + 2 * k - 2) * stride + word);
+      const Sample *p = corner + (area.clamp_y(middle_y + 2 * k - 2) * stride + word);
       const unsigned a = word_at(p - 4), b = word_at(p), c = word_at(p + 4), d = word_at(p + 8);
-      v[3 * k] = sad4(unaligned(same ? b : a, same ? c : b, x0 & 3), own.x, sad4(unaligned(same ? c : b, same ? d : c, x0 & 3), own.y, 0));
-      v[3 * k + 1] = sad4(unaligned(b, c, x1 & 3), own.x, sad4(unaligned(c, d, x1 & 3), own.y, 0));
-      v[3 * k + 2] = sad4(unaligned(b, c, x2 & 3), own.x, sad4(unaligned(c, d, x2 & 3), own.y, 0));
+      v[3 * k] = sad4(unaligned(same ? b : a, same ? c : b, x0 & 3), source_words.x, sad4(unaligned(same ? c : b, same ? d : c, x0 & 3), source_words.y, 0));
+      v[3 * k + 1] = sad4(unaligned(b, c, x1 & 3), source_words.x, sad4(unaligned(c, d, x1 & 3), source_words.y, 0));
+      v[3 * k + 2] = sad4(unaligned(b, c, x2 & 3), source_words.x, sad4(unaligned(c, d, x2 & 3), source_words.y, 0));
     }
     const uint2 there = __ldg(reinterpret_cast<const uint2 *>(corner));
-    v[9] = sad4(there.x, own.x, sad4(there.y, own.y, 0));
-    v[10] = sad8(corner + (place.before_y * stride + place.before_x), own);
+    v[9] = sad4(there.x, source_words.x, sad4(there.y, source_words.y, 0));
+    v[10] = sad8(corner + (area.before_y * stride + area.before_x), source_words);
     unsigned sum = 0;
 #pragma unroll
     for (int k = 0; k < CENTRES; k += 2) {  // sums of 256 samples' differences: two a word
       const unsigned both = __reduce_add_sync(FULL_WARP, k + 1 < CENTRES ? v[k] + v[k + 1] * 65536 : v[k]);
       if ((lane & ~1) == k) sum = both;
     }
-    int x = place.clamp_x(middle_x + across), y = place.clamp_y(middle_y + down);
+    int x = area.clamp_x(middle_x + across), y = area.clamp_y(middle_y + down);
     if (lane >= 9) {
-      x = lane == 9 ? 0 : place.before_x;
-      y = lane == 9 ? 0 : place.before_y;
+      x = lane == 9 ? 0 : area.before_x;
+      y = lane == 9 ? 0 : area.before_y;
     }
     const int value = int(sum >> (16 * (lane & 1)) & 0xffff);
-    const int key = (value + place.lam * mvd_bits(4 * x, 4 * y)) * 16 + order;
+    const int key = (value + area.lam * mvd_bits(4 * x, 4 * y)) * 16 + order;
     if (key == __reduce_min_sync(FULL_WARP, key) && inside) {
       const int mb = my * mb_width + mx;
       centre[mb] = make_short2(short(x), short(y));

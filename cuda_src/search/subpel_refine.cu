@@ -176,37 +176,37 @@ DEVICE void refine(const Sample *source, const Sample *luma, int width, int heig
   SHARED(int, counts, 2);
   wait_for_the_kernel_before();
   const int my = int(blockIdx.y) + row0, first_mb = my * mb_width + int(blockIdx.x) * MACROBLOCKS;
-  const int macroblocks = min(MACROBLOCKS, mb_width - int(blockIdx.x) * MACROBLOCKS), own = int(threadIdx.x);
-  if (own < 2) counts[own] = 0;
+  const int macroblocks = min(MACROBLOCKS, mb_width - int(blockIdx.x) * MACROBLOCKS), thread = int(threadIdx.x);
+  if (thread < 2) counts[thread] = 0;
   __syncthreads();
   bool dropped = false;
-  if (own < macroblocks * UNITS) {
-    const int mb = first_mb + own / UNITS, unit = own % UNITS, layer = unit >> 2, large = layer >= FIRST_LARGE_LAYER;
+  if (thread < macroblocks * UNITS) {
+    const int mb = first_mb + thread / UNITS, unit = thread % UNITS, layer = unit >> 2, large = layer >= FIRST_LARGE_LAYER;
     dropped = !worth_refining(cost + mb * 41, LAMBDA[qp[mb]], partition_mask, every, quiet, layer, block_of(unit, 0));
     if (!dropped && !(large && unit & 3)) {
       uint8_t *to = listed + (large ? 0 : MACROBLOCKS * UNITS) + atomicAdd(counts + !large, large ? 4 : 1);
-      for (int k = 0; k < (large ? 4 : 1); k++) to[k] = uint8_t(own + k);
+      for (int k = 0; k < (large ? 4 : 1); k++) to[k] = uint8_t(thread + k);
     }
   }
   __syncthreads();
   if (dropped) {
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-      const int block = block_of(own % UNITS, k);
-      const Layer layer = layer_of(own % UNITS >> 2, block);
-      if (is_first(layer, block)) cost[(first_mb + own / UNITS) * 41 + layer.partition] = COST_NOT_REFINED;
+      const int block = block_of(thread % UNITS, k);
+      const Layer layer = layer_of(thread % UNITS >> 2, block);
+      if (is_first(layer, block)) cost[(first_mb + thread / UNITS) * 41 + layer.partition] = COST_NOT_REFINED;
     }
   }
-  const int large = counts[0], all = large + counts[1], lane = own & 31;
+  const int large = counts[0], all = large + counts[1], lane = thread & 31;
 #pragma unroll 1
-  for (int next = own >> 5 << 3; next < all; next += THREADS / 4) {
+  for (int next = thread >> 5 << 3; next < all; next += THREADS / 4) {
     const int at = next + (lane >> 2);
     const bool live = at < all;
     const int place_in_list = live ? at : next;
     const int listed_unit = listed[place_in_list < large ? place_in_list : MACROBLOCKS * UNITS + place_in_list - large];
     const int mb = first_mb + listed_unit / UNITS, unit = listed_unit % UNITS, block = block_of(unit, lane), lam = LAMBDA[qp[mb]];
     Layer layer = layer_of(unit >> 2, block);
-    const int place = mb * 41 + layer.partition;
+    const int index = mb * 41 + layer.partition;
     const bool first = live && is_first(layer, block);
     const int xs = (mb - my * mb_width) * 16 + (block & 3) * 4, ys = my * 16 + (block >> 2) * 4;
     Current current;
@@ -214,8 +214,8 @@ DEVICE void refine(const Sample *source, const Sample *luma, int width, int heig
     for (int i = 0; i < 4; i++) current.rows[i] = __ldg(reinterpret_cast<const unsigned *>(source + size_t(ys + i) * mb_width * 16 + xs));
     current.coefficients = transformed(current.rows);
     find_neighbours(layer);
-    const short2 p = predictor[mb], start = mv[place];
-    int x = start.x, y = start.y, value = cost[place];
+    const short2 p = predictor[mb], start = mv[index];
+    int x = start.x, y = start.y, value = cost[index];
     const unsigned plane_size = unsigned(width) * unsigned(height);
     step<true, HALF_METRIC, HALF_METRIC != SAD>(current, luma, plane_size, width, xs + pad, ys + pad, layer, p.x, p.y, lam, x, y, value);
     if (QUARTER)
@@ -223,8 +223,8 @@ DEVICE void refine(const Sample *source, const Sample *luma, int width, int heig
                                                                  p.y, lam, x, y, value);
     __syncwarp();
     if (first) {
-      cost[place] = value;
-      mv[place] = make_short2(short(x), short(y));
+      cost[index] = value;
+      mv[index] = make_short2(short(x), short(y));
     }
   }
 }

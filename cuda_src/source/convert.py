@@ -51,4 +51,4 @@ def load_rgb(
     arguments = [rgb.red, rgb.green, rgb.blue, rgb.step, rgb.pitch, rgb.low, rgb.scale]
     arguments += [width, height, coded_width, coded_height, load_qp, *out, qp, rgb.outside]
     grid = (-(-coded_width // (4 * COLUMNS)), -(-coded_height // (2 * ROWS)))
-    out.y.device.launch("source/convert", f"load_rgb_{rgb.kind}", grid, (COLUMNS, ROWS), arguments, stream)
+    out.y.device.launch("source/convert", f"load_rgb_{rgb.dtype}", grid, (COLUMNS, ROWS), arguments, stream)

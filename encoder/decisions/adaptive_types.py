@@ -311,15 +311,15 @@ class AdaptiveTypes:
 
     def _b_frames(self, start: int, to: int) -> list[tuple[int, int, int]]:
         """(earlier, later, frame) of the B frames of a run."""
-        places = _places(to - start, self._rules.pyramid)
-        return [(start + earlier, start + later, start + frame) for earlier, later, frame in places]
+        gaps = _gaps(to - start, self._rules.pyramid)
+        return [(start + earlier, start + later, start + frame) for earlier, later, frame in gaps]
 
     def _b_cost(self, earlier: int, later: int, frame: int) -> int:
         return self._costs.b(earlier, later, frame) * _B_SHARE // (_B_OF + self._rules.b_bias)
 
 
 @cache
-def _places(length: int, pyramid: bool) -> list[tuple[int, int, int]]:
+def _gaps(length: int, pyramid: bool) -> list[tuple[int, int, int]]:
     """See AdaptiveTypes._b_frames: of a run from 0 to `length`."""
     middle = length // 2
     ends = [0, middle, length] if pyramid and length > 2 else [0, length]

@@ -101,8 +101,8 @@ class BitrateControl:
         bits, over = self._each.as_integer_ratio()  # numerators below: a Fraction takes longer for each step
         left, usual = bits * self._count - spent * over, bits * frames
         if self._carried:
-            more, parts = self._carried.as_integer_ratio()
-            left, usual, over = left * parts + more * over, usual * parts, over * parts
+            more, denominator = self._carried.as_integer_ratio()
+            left, usual, over = left * denominator + more * over, usual * denominator, over * denominator
         if not is_end:
             repaid = max(frames, self._repaid)
             left, usual, over = left * frames, usual * repaid, over * repaid
@@ -133,9 +133,9 @@ class BitrateControl:
 
     def _nearest(self, totals: np.ndarray, budget: int) -> int:
         """The row of the shift whose bits are nearest to the budget, as a ratio. totals: of all, falling."""
-        place = 1 + int(np.searchsorted(-totals[1:-1], -budget))  # the first that does not exceed it
-        more, fewer = int(totals[place - 1]), int(totals[place])
-        return place - (more * fewer < budget * budget and (place > 1 or not self._count))
+        row = 1 + int(np.searchsorted(-totals[1:-1], -budget))  # the first that does not exceed it
+        more, fewer = int(totals[row - 1]), int(totals[row])
+        return row - (more * fewer < budget * budget and (row > 1 or not self._count))
 
     def _shifted(self, spec: FrameSpec) -> FrameSpec:
         return spec if spec.is_qp_asked else shifted(spec, self._shift, self._qpmin, self._qpmax, "bitrate")

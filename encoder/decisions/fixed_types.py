@@ -32,17 +32,17 @@ class FixedTypes:
 
     def __init__(self, config: Config) -> None:
         self._keyint, self._bframes = config.types.keyint, config.coding.bframes
-        self._place = 0  # of the next frame in its GOP
+        self._index = 0  # of the next frame in its GOP
         self._open: list[str] = []  # what is asked of the frames whose types wait for the next P frame
 
     def add(self, source: Source | None, requested: str = "") -> list[str]:
         """See TypeSource."""
-        place = 0 if requested == IDR else self._place
-        self._place = (place + 1) % self._keyint
-        if not place or requested == I:
-            return [*self.flush(), I if place else IDR]
+        index = 0 if requested == IDR else self._index
+        self._index = (index + 1) % self._keyint
+        if not index or requested == I:
+            return [*self.flush(), I if index else IDR]
         self._open.append(requested)
-        if requested == P or not self._place:
+        if requested == P or not self._index:
             return self.flush()
         return self._run(self._longest()) if len(self._open) > self._bframes else []
 

@@ -24,7 +24,7 @@ class FrameOrder:
         self._frame_num = 0  # of the next frame (7.4.3)
         self._references: tuple[ReferenceFrame, ...] = ()  # latest in display order first
         self._last: tuple[int, ...] = ()  # the same as coding indices, in streams without B frames
-        self._qps = {(kind, is_used): qp_of(config.rate, kind, is_used) for kind in (I, P, B) for is_used in (True, False)}
+        self._qps = {(t, is_used): qp_of(config.rate, t, is_used) for t in (I, P, B) for is_used in (True, False)}
         self._delay = config.coding.max_num_reorder_frames
         of_b = reference_levels(config.coding.bframes, self._pyramid)
         self._most_of_p = min(config.coding.ref, config.coding.dpb_frames - of_b)
@@ -47,7 +47,7 @@ class FrameOrder:
             self._gop, self._idr_display, self._frame_num, self._references = self._gop + 1, display, 0, ()
         anchor = self._spec(P if frame_type == P else I, display, True)
         order = coding_order(waiting, self._pyramid)
-        return [anchor, *(self._spec(B, display - waiting + place, is_reference) for place, is_reference in order)]
+        return [anchor, *(self._spec(B, display - waiting + offset, is_reference) for offset, is_reference in order)]
 
     def _in_display_order(self, frame_type: str) -> FrameSpec:
         """The next frame of a stream without B frames: a reference, in a sliding window of `ref` frames (8.2.5.3)."""

@@ -34,7 +34,7 @@ class Flow(NamedTuple):
 
     intra: np.ndarray
     used: UsedMotion | None
-    own: np.ndarray  # int64[n_mb]; as of tree_propagate, as is `hidden`
+    mb_error: np.ndarray  # int64[n_mb]; as of tree_propagate, as is `hidden`
     hidden: np.ndarray  # int64[n_mb]
 
 
@@ -76,8 +76,8 @@ class Node:
             square = np.full(intra.size, 1 << SQUARE_SHIFT, np.int64)
         else:
             square = np.maximum(self._adapted.error_weights.astype(np.int64) ** 2 >> SQUARE_SHIFT, 1)
-        own_error = np.maximum(square >> (SQUARE_SHIFT - AMOUNT_SHIFT), 1)
-        self.flow = Flow(intra, used, own_error, np.minimum((self.noise << SQUARE_SHIFT) // square, MOST_HIDDEN))
+        mb_error = np.maximum(square >> (SQUARE_SHIFT - AMOUNT_SHIFT), 1)
+        self.flow = Flow(intra, used, mb_error, np.minimum((self.noise << SQUARE_SHIFT) // square, MOST_HIDDEN))
 
     def with_tree(self, offsets: np.ndarray | None) -> np.ndarray | None:
         """Offsets of its macroblocks, with those of the tree."""
@@ -156,25 +156,25 @@ class MacroblockTree:
         """Of the frames that leave, on the host."""
         amounts: dict[int, np.ndarray] = {}  # by coding index
         offsets: list[np.ndarray | None] = []
-        for place in range(self._window - 1, -1, -1):
-            node = self._nodes[place]
+        for k in range(self._window - 1, -1, -1):
+            node = self._nodes[k]
             if node.flow is None:
                 node.load(self._costs)
             assert node.flow is not None
-            intra, used, own_error, hidden = node.flow
+            intra, used, mb_error, hidden = node.flow
             amount = amounts.pop(node.spec.coding_index, None)
             if amount is None:
-                amount = np.zeros_like(own_error)
+                amount = np.zeros_like(mb_error)
             if used is not None:
-                gifts = [amounts.setdefault(index, np.zeros_like(own_error)) for index in node.nearest]
-                tree_propagate(intra, own_error, hidden, used, node.weight, self._mb_width, amount, gifts[0], gifts[-1])
-            if place < self._leaving:
-                offsets.append(self._offsets_of(own_error, amount) if node.spec.is_reference else None)
+                gifts = [amounts.setdefault(index, np.zeros_like(mb_error)) for index in node.nearest]
+                tree_propagate(intra, mb_error, hidden, used, node.weight, self._mb_width, amount, gifts[0], gifts[-1])
+            if k < self._leaving:
+                offsets.append(self._offsets_of(mb_error, amount) if node.spec.is_reference else None)
         return offsets[::-1]
 
-    def _offsets_of(self, own_error: np.ndarray, amount: np.ndarray) -> np.ndarray:
-        offsets = np.empty(own_error.size, np.int32)
-        tree_offsets(own_error, amount, self._strength, offsets)
+    def _offsets_of(self, mb_error: np.ndarray, amount: np.ndarray) -> np.ndarray:
+        offsets = np.empty(mb_error.size, np.int32)
+        tree_offsets(mb_error, amount, self._strength, offsets)
         return offsets
 
 

@@ -1,6 +1,6 @@
 """QPs of a second pass: one rate factor for the whole stream by the sizes of the first pass, corrected by real sizes.
 
-The stream has parts of closed GOPs, each of them with its share of the bits and corrections of its own.
+The stream has sections of closed GOPs, each of them with its share of the bits and corrections of its own.
 """
 
 from collections import deque
@@ -24,12 +24,12 @@ _SLOPES = tuple(fixed(slope, LOG2_SHIFT) for slope in (0.25, 0.5, 1.1))
 _MOST = 51  # QPs
 _LEAST_FACTOR, _MOST_FACTOR = -2 * _MOST * QP_ONE, 2 * _MOST * QP_ONE
 _ONE = 1 << LOG2_SHIFT
-_MEMORY = 32  # frames over which real and predicted sizes of a kind are compared
+_MEMORY = 32  # frames over which real and predicted sizes of a class are compared
 _TRUST = 4  # frames: so much the predictions count in that at first
 _REPAID = 12  # frames in which a deviation is made good at the soonest: faster corrections swing
 _MOST_STEP = QP_ONE // 4  # of the correction from a frame to the next one
 _FAR = 5  # times: within it, 14 QPs, a second pass has its rate; 13 to 19 times off it has missed it by 79 to 506 %
-_LEAST_PART = 200  # frames: parts of 100 miss their share by up to 0.8 %, where the content changes
+_LEAST_SECTION = 200  # frames: sections of 100 miss their share by up to 0.8 %, where the content changes
 
 
 class FirstPassSizes:
@@ -39,8 +39,8 @@ class FirstPassSizes:
         first = config.rate.first_pass
         assert first is not None
         self._first, self._low, self._high = first, config.rate.qpmin * QP_ONE, config.rate.qpmax * QP_ONE
-        parts = first.headers, first.vectors, first.levels
-        self._logs = [np.array([log2_fixed(max(1, bits)) for bits in part.tolist()], np.int64) for part in parts]
+        columns = first.headers, first.vectors, first.levels
+        self._logs = [np.array([log2_fixed(max(1, bits)) for bits in column.tolist()], np.int64) for column in columns]
 
     def at(self, frames: slice, qps: np.ndarray) -> np.ndarray:
         """int64[n]: bits of n frames, or of one, with n mean QPs in 1 / 256."""
@@ -88,17 +88,17 @@ def far_off(config: Config) -> str:
     )
 
 
-def parts_of(first: FirstPass) -> tuple[range, ...]:
-    """The coding indices of each part: one or several GOPs, of at least _LEAST_PART frames if the stream has as many."""
+def sections_of(first: FirstPass) -> tuple[range, ...]:
+    """The coding indices of each section: one or several GOPs, at least _LEAST_SECTION frames if the stream has as many."""
     starts, count = [0], len(first.types)
     for index, frame_type in enumerate(first.types):  # of an IDR frame the coding index is the display index
-        if frame_type == IDR and _LEAST_PART <= index - starts[-1] and _LEAST_PART <= count - index:
+        if frame_type == IDR and _LEAST_SECTION <= index - starts[-1] and _LEAST_SECTION <= count - index:
             starts.append(index)
     return tuple([range(*pair) for pair in pairwise([*starts, count])])
 
 
 class WholeStream:
-    """What all parts of a second pass share."""
+    """What all sections of a second pass share."""
 
     def __init__(self, config: Config) -> None:
         assert config.rate.first_pass is not None
@@ -108,40 +108,40 @@ class WholeStream:
         self._planned, self._bits = self.sizes.with_factor(slice(None), self.factor), stream_bits(config)
 
     def share(self, frames: range) -> int:
-        """Bits of a part: as many of those of the stream as it is predicted to have with the rate factor."""
+        """Bits of a section: as many of those of the stream as it is predicted to have with the rate factor."""
         return self._bits * int(self._planned[frames.start : frames.stop].sum()) // max(1, int(self._planned.sum()))
 
 
 class SecondPass:
-    """Corrects the QPs of the frames of a part in coding order, as BitrateControl does, so that it has its share of the bits:
+    """Corrects QPs of the frames of a section in coding order, as BitrateControl does, so that it has its share of the bits:
     by the sizes of its frames up to n - RATE_LAG, and predictions for all others. All numbers are integers.
     """
 
     def __init__(self, whole: WholeStream, frames: range) -> None:
-        """frames: coding indices of the part."""
-        part = slice(frames.start, frames.stop)
+        """frames: coding indices of the section."""
+        section = slice(frames.start, frames.stop)
         self._qpmin, self._qpmax, self._has_buffer = whole.qpmin, whole.qpmax, whole.has_buffer
         self._sizes, self._left, self._end = whole.sizes, whole.share(frames), frames.stop
         self._frame_classes, self._over = whole.frame_classes, whole.over
-        # bits of the frames of each kind that have no QP yet, with QPs higher by -_MOST .. _MOST
+        # bits of the frames of each class that have no QP yet, with QPs higher by -_MOST .. _MOST
         self._factors = whole.factor + QP_ONE * np.arange(-_MOST, _MOST + 1)
-        self._ahead = {frame_class: np.zeros(2 * _MOST + 1, np.int64) for frame_class in self._frame_classes[part]}
+        self._ahead = {frame_class: np.zeros(2 * _MOST + 1, np.int64) for frame_class in self._frame_classes[section]}
         members = {
-            frame_class: np.array([other == frame_class for other in self._frame_classes[part]])
+            frame_class: np.array([other == frame_class for other in self._frame_classes[section]])
             for frame_class in self._ahead
         }
         for row, factor in enumerate(self._factors.tolist()):
-            bits = self._sizes.with_factor(part, factor)
-            for frame_class, of_kind in members.items():
-                self._ahead[frame_class][row] = bits[of_kind].sum()
-        self._real = dict.fromkeys(self._ahead, 0)  # recent bits by kind, and the predicted ones
+            bits = self._sizes.with_factor(section, factor)
+            for frame_class, is_member in members.items():
+                self._ahead[frame_class][row] = bits[is_member].sum()
+        self._real = dict.fromkeys(self._ahead, 0)  # recent bits by class, and the predicted ones
         self._predicted = dict.fromkeys(self._ahead, 0)
         # of predictions, beside these
         self._trust = {
             frame_class: _TRUST * (int(self._ahead[frame_class][_MOST]) // int(members[frame_class].sum()) + 1)
             for frame_class in self._ahead
         }
-        self._waiting: deque[tuple[tuple[str, bool], int]] = deque()  # kind and predicted bits of frames of unknown size
+        self._waiting: deque[tuple[tuple[str, bool], int]] = deque()  # class and predicted bits of frames of unknown size
         self._correction = 0  # in 1 / 256 QP
         self._rest = 0  # bits that rounding to whole QPs has left
         self._count = frames.start  # the coding index of the next frame
@@ -173,7 +173,7 @@ class SecondPass:
         self._predicted[frame_class] += predicted - self._predicted[frame_class] // _MEMORY
 
     def _ratio(self, frame_class: tuple[str, bool]) -> int:
-        """Real over predicted bits of frames of a kind, in 1 / 65536; without many of them that of all frames counts too."""
+        """Real over predicted bits of frames of a class, in 1 / 65536; without many of them that of all frames counts too."""
         real, predicted = sum(self._real.values()), sum(self._predicted.values())
         most, trust = max(self._trust.values()), self._trust[frame_class]
         usual = ((real + most) << LOG2_SHIFT) // (predicted + most)

@@ -35,8 +35,8 @@ class _Mean(NamedTuple):
 
 class SizeModel:
     """Sizes by the cost in quantiser steps: bits = b * 2^(slope * x) up to the size b, and beyond b + samples * x, a bit a
-    sample for 6 QPs; b is the size at which both rise alike. x = power / slope * log2(cost) - QP / 6 + a number for each kind
-    of frame. Slope and power, the same for all kinds, are least squares that begin at 1. Older frames count less and less.
+    sample for 6 QPs; b is the size at which both rise alike. x = power / slope * log2(cost) - QP / 6 + a number for each
+    frame class. Slope and power, the same for all, are least squares that begin at 1. Older frames count less and less.
     Frames without a cost have that of those before. Logarithms are in 1 / 65536.
     """
 
@@ -120,7 +120,7 @@ class SizeModel:
         self._log_corner = log2_fixed(self._corner)
 
     def _of_class(self, frame_type: str, is_reference: bool) -> tuple[int, int]:
-        """The number in x of a kind of frame, and what log2(cost) counts in x."""
+        """The number in x of a class of frame, and what log2(cost) counts in x."""
         mean = self._mean(frame_type, is_reference)
         if mean.bits <= self._log_corner:
             share, x = (self._power << LOG2_SHIFT) // self._slope, (mean.bits - self._log_corner << LOG2_SHIFT) // self._slope

@@ -39,7 +39,7 @@ class ImageSource:
         self.sei: dict[int, list[Message]] = {}
         first = self._load(names[0])
         self.left_out, self._first_by = list(first.left_out), first.by
-        self.format = VideoFormat(*first.size, full_range=False, frames=len(names), kind="images", colours=COLOURS)
+        self.format = VideoFormat(*first.size, full_range=False, frames=len(names), file_type="images", colours=COLOURS)
 
     def frames(self, seek: int = 0, count: int = 0) -> Iterator[Planes]:
         """See Source. Later images are decoded by threads meanwhile."""

@@ -46,8 +46,8 @@ def of_container(container: Any, video: Any) -> list[str]:
     chapters = len(_chapters(container))
     covers = [stream for stream in streams if stream.type == "video" and stream.disposition & stream.disposition.attached_pic]
     of_type = {
-        kind: [s for s in streams if s.type == kind and s not in covers]
-        for kind in ("video", "audio", "subtitle", "data", "attachment")
+        stream_type: [s for s in streams if s.type == stream_type and s not in covers]
+        for stream_type in ("video", "audio", "subtitle", "data", "attachment")
     }
     of_type["data"] = of_type["data"][bool(chapters) :]  # MP4 keeps the titles of chapters in a track
     return [

@@ -12,9 +12,9 @@ from ...mp4.layouts import AtEnd, Fragments, InPlace, Layout
 from ...mp4.movie import UPRIGHT
 from ...mp4.muxer import Muxer
 from ...mp4.tags import FileTags
-from ...uninterrupted import Uninterrupted, check_of_file
-from ..errors import Error, OutputError
-from .output import ByteSink, error_text
+from ...uninterrupted import Uninterrupted
+from ..errors import OutputError, named_errors
+from .output import ByteSink
 
 if TYPE_CHECKING:
     from ...sound.stream import SoundStream
@@ -66,17 +66,9 @@ class MuxedSink:
 
     def _named(self, call: Callable[[], Any]) -> Any:
         """OutputError for what cannot be written or said; errors of the sound are of the input."""
-        try:
-            return call()
-        except Error:
-            raise
-        except OSError as error:
-            check_of_file(error)
-            raise OutputError(f"{self._where(error)}: {error_text(error)}") from None
-        except ValueError as error:
-            raise OutputError(f"{self.name}: {error}") from None
+        return named_errors(call, OutputError, self._where)
 
-    def _where(self, error: OSError) -> str:
+    def _where(self, error: OSError | ValueError) -> str:
         """The name of the file that could not be written."""
         return self.name
 

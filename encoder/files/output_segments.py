@@ -159,5 +159,5 @@ class SegmentSink(MuxedSink):
         self._written.pop(self.name, None)  # it is the last one: it names the others
         self._written[self.name] = None
 
-    def _where(self, error: OSError) -> str:
-        return error.filename or self.name
+    def _where(self, error: OSError | ValueError) -> str:
+        return getattr(error, "filename", None) or self.name

@@ -17,7 +17,7 @@ from ...sound.packets import AudioPackets, open_stream
 from ...sound.stream import SoundPacket, SoundStream
 from ...standard.bits import BitstreamError
 from ...uninterrupted import check_of_file
-from ..errors import Error, InputError, OptionError
+from ..errors import InputError, OptionError, named_errors
 from ..settings.option_types import show
 from ..settings.options import BY_NAME
 from .sound_av import AvSound
@@ -46,13 +46,7 @@ class CopiedSound:
 
     def _named(self, call: Callable[[], Any]) -> Any:
         """InputError with the name of the sound for what is wrong with it."""
-        try:
-            return call()
-        except Error:
-            raise
-        except (OSError, ValueError) as error:
-            check_of_file(error)
-            raise InputError(f"{self._name}: {error_text(error)}") from None
+        return named_errors(call, InputError, lambda _: self._name)
 
     def finish(self) -> None:
         """Close the file; what was not written is left out."""

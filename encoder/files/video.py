@@ -47,7 +47,7 @@ class VideoFormat:
     sar: tuple[int, int] | None = None
     full_range: bool | None = None
     frames: int | None = None  # None for a pipe
-    kind: str = "raw"
+    file_type: str = "raw"
     colours: dict[str, str | None] = field(default_factory=dict)  # options colorprim, transfer, colormatrix, HDR
     matrix: tuple[int, ...] | None = None  # of tkhd, for rotated video
     has_audio: bool = False
@@ -245,7 +245,7 @@ def parse_y4m_header(line: bytes, name: str) -> VideoFormat:
             + converting(name, TO_PROGRESSIVE, "progressive", ".y4m")
         )
     fps, sar = _ratio(fields["F"], "frame rate", name), _ratio(fields["A"], "aspect ratio", name)
-    return VideoFormat(size[0], size[1], Fraction(*fps) if fps else None, sar, full_range, kind="y4m")
+    return VideoFormat(size[0], size[1], Fraction(*fps) if fps else None, sar, full_range, file_type="y4m")
 
 
 def _ratio(text: str, what: str, name: str) -> tuple[int, int] | None:
@@ -270,7 +270,7 @@ def with_length(file: BinaryIO, name: str, video: VideoFormat) -> VideoFormat:
     except (OSError, ValueError) as error:
         check_of_file(error)
         return video
-    header = len(b"FRAME\n") if video.kind == "y4m" else 0
+    header = len(b"FRAME\n") if video.file_type == "y4m" else 0
     return replace(video, frames=left // (frame_bytes(video.width, video.height) + header))
 
 

@@ -39,24 +39,24 @@ def of_planes(planes: tuple[Samples, ...], order: Order, frame: object, first: b
 
 
 def of_rgb(
-    samples: Samples, places: tuple[int, int, int, int, int], values: tuple[float, float], order: Order, first: bool,
+    samples: Samples, addresses: tuple[int, int, int, int, int], values: tuple[float, float], order: Order, first: bool,
     checked: bool,
 ) -> DeviceFrame:  # fmt: skip
-    """RGB; places: addresses of the first red, green and blue, bytes from column to column and row to row; values: of black
-    and white."""
-    red, green, blue, step, pitch = places
+    """RGB; addresses: of the first red, green and blue, then bytes from column to column and row to row; values: of black and
+    white."""
+    red, green, blue, step, pitch = addresses
     if not -MOST_BYTES <= step <= MOST_BYTES or not -MOST_BYTES <= pitch <= MOST_BYTES:
         raise InputError(f"{samples.name}: rows or columns more than {MOST_BYTES} bytes apart: copy it")
     pointers = {"input_red": red, "input_green": green, "input_blue": blue}
-    numbers = _numbers_of_rgb(samples.kind, step, pitch, *values)
+    numbers = _numbers_of_rgb(samples.dtype, step, pitch, *values)
     return DeviceFrame("load_rgb", pointers, numbers, order, samples.owner, first, checked, None, _believed((samples,)))
 
 
 @lru_cache(64)  # frames of a loop are alike
-def _numbers_of_rgb(kind: str, step: int, pitch: int, black: float, white: float) -> dict[str, int | str]:
+def _numbers_of_rgb(dtype: str, step: int, pitch: int, black: float, white: float) -> dict[str, int | str]:
     """The arguments of load_rgb beside the pointers."""
     low, factor = (int(number.view(np.int32)) for number in (np.float32(black), scale(black, white)))
-    return {"rgb_kind": kind, "rgb_step": step, "rgb_pitch": pitch, "rgb_low": low, "rgb_scale": factor}
+    return {"rgb_dtype": dtype, "rgb_step": step, "rgb_pitch": pitch, "rgb_low": low, "rgb_scale": factor}
 
 
 def _believed(arrays: tuple[Samples, ...]) -> int | None:

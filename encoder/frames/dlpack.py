@@ -28,7 +28,7 @@ class Capsule(NamedTuple):
     pointer: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]  # bytes
-    kind: str  # such as uint8, bfloat16
+    dtype: str  # such as uint8, bfloat16
     capsule: object
 
 
@@ -36,8 +36,8 @@ def device_of(value: object) -> tuple[int, int]:
     """(DLDeviceType, ordinal) of an array with the protocol, the CPU if it does not say; ValueError."""
     said = getattr(value, "__dlpack_device__", None)
     try:
-        kind, ordinal = (CPU, 0) if said is None else said()
-        return int(kind), int(ordinal)
+        device_type, ordinal = (CPU, 0) if said is None else said()
+        return int(device_type), int(ordinal)
     except (TypeError, ValueError) as error:
         raise ValueError(f"it does not say its device: {error}") from None
 
@@ -58,8 +58,8 @@ def read(value: Any, stream: int | None = None) -> Capsule:
         strides = tuple(size * tensor.strides[k] for k in range(tensor.ndim))
     else:
         strides = contiguous(shape, size)
-    kind = f"{_CODES.get(tensor.code, f'type {tensor.code} ')}{tensor.bits}" + f"x{tensor.lanes}" * (tensor.lanes != 1)
-    return Capsule((tensor.data or 0) + tensor.byte_offset, shape, strides, kind, capsule)
+    dtype = f"{_CODES.get(tensor.code, f'type {tensor.code} ')}{tensor.bits}" + f"x{tensor.lanes}" * (tensor.lanes != 1)
+    return Capsule((tensor.data or 0) + tensor.byte_offset, shape, strides, dtype, capsule)
 
 
 @lru_cache(64)  # frames of a loop are alike

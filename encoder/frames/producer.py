@@ -99,7 +99,7 @@ def common(producers: "list[Producer]") -> Producer:
     return Producer(next(iter(streams), None), all(producer.waits for producer in producers))
 
 
-def is_of(value: object, library: str, kind: str) -> bool:
+def is_of(value: object, library: str, class_name: str) -> bool:
     """Whether `value` is an instance of the library's class; does not import the library."""
-    cls = getattr(sys.modules.get(library), kind, None)
+    cls = getattr(sys.modules.get(library), class_name, None)
     return isinstance(cls, type) and isinstance(value, cls)

@@ -63,13 +63,13 @@ class Chunk:
         red, green, blue, step, pitch = steps.rgb
         if samples.on_gpu:
             order = order_of(samples.producer, k == 0, k == self.frames - 1)
-            places = (pointer + red, pointer + green, pointer + blue, step, pitch)
-            return of_rgb(samples, places, self.values, order, k == 0, self.checked)
+            addresses = (pointer + red, pointer + green, pointer + blue, step, pitch)
+            return of_rgb(samples, addresses, self.values, order, k == 0, self.checked)
         memory, at = memory_of(samples)
         at += (pointer - samples.pointer) // samples.itemsize
         red, green, blue, step, pitch = (number // samples.itemsize for number in steps.rgb)
-        places = (at + red, at + green, at + blue, step, pitch)
-        return RgbFrame(samples.kind, self.width, self.height, memory, places, *self.values, samples.owner, self.checked)
+        offsets = (at + red, at + green, at + blue, step, pitch)
+        return RgbFrame(samples.dtype, self.width, self.height, memory, offsets, *self.values, samples.owner, self.checked)
 
     def _packed(self, pointer: int) -> Samples:
         """The rows of a packed frame, contiguous; InputError if they are not on a GPU."""
@@ -134,8 +134,8 @@ class FrameReader:
             raise InputError(f"{name} of shape {samples.shape}: a frame has two dimensions or more")
         layout = self._layout(samples, whole)
         width, height = layout.size(samples.shape)
-        if layout.format in PACKED and samples.kind != "uint8":
-            raise InputError(f"{name} of dtype {samples.kind}: {layout.format} is uint8")
+        if layout.format in PACKED and samples.dtype != "uint8":
+            raise InputError(f"{name} of dtype {samples.dtype}: {layout.format} is uint8")
         if layout.format.endswith("a") and not self._alpha_said:
             self._alpha_said = True
             self._warn(ALPHA)
@@ -154,13 +154,13 @@ class FrameReader:
             axes = "HWC" if len(samples.shape) == 3 else "HW"
             return Layout(axes, {"HW": "gray"}.get(axes) or ("rgba" if samples.shape[2] == 4 else "rgb"))
         try:
-            return find_layout(samples.shape, samples.kind == "uint8", self.layout, self.format, self.known, whole)
+            return find_layout(samples.shape, samples.dtype == "uint8", self.layout, self.format, self.known, whole)
         except InputError as error:
             raise InputError(f"{samples.name}: {error}" if samples.name != "frame" else str(error)) from None
 
     def _values(self, samples: Samples) -> tuple[tuple[float, float], bool]:
         """The values of black and white, and whether samples far outside are refused."""
-        if samples.kind == "uint8":
+        if samples.dtype == "uint8":
             if self.value_range not in (None, (0.0, 255.0)):
                 raise InputError(f"{samples.name} of dtype uint8: its range is 0..255, not value_range={self.value_range}")
             return (0.0, 255.0), False
@@ -175,8 +175,8 @@ class FrameReader:
             if plane.on_gpu != planes[0].on_gpu:
                 host, gpu = (next(p for p in planes if p.on_gpu == where) for where in (False, True))
                 raise InputError(f"{host.name} is not on the GPU, and {gpu.name} is")
-            if plane.kind != "uint8":
-                raise InputError(f"{plane.name} of dtype {plane.kind}: planes are uint8")
+            if plane.dtype != "uint8":
+                raise InputError(f"{plane.name} of dtype {plane.dtype}: planes are uint8")
             if len(plane.shape) < 2 or len(planes[0].shape) > 2 or 0 in plane.shape:
                 raise InputError(f"{plane.name} of shape {plane.shape}: a plane has two dimensions, and samples")
         height, width = planes[0].shape if self.known is None else (self.known.height, self.known.width)

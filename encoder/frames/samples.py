@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...cpu_simd.layout import KINDS
+from ...cpu_simd.layout import RGB_DTYPES
 from ..errors import InputError
 from . import dlpack
 from .producer import COMPLETE, LEGACY_STREAM, Producer, is_of, producer_of, stream_number, stream_of_torch
@@ -16,9 +16,9 @@ from .producer import COMPLETE, LEGACY_STREAM, Producer, is_of, producer_of, str
 INTERFACE = "__cuda_array_interface__"
 # what properties and methods of other libraries' arrays raise; no MemoryError, and no exception of a signal handler
 REFUSALS = (ArithmeticError, AttributeError, BufferError, LookupError, RuntimeError, TypeError, ValueError)
-_CUDA_KINDS = {"u1": "uint8", "f2": "float16", "f4": "float32", "f8": "float64", "V2": "bfloat16"}
+_CUDA_DTYPES = {"u1": "uint8", "f2": "float16", "f4": "float32", "f8": "float64", "V2": "bfloat16"}
 _LONGEST = 1 << 40  # elements along an axis
-BYTES = dict(zip(KINDS, (1, 2, 2, 4, 8)))
+BYTES = dict(zip(RGB_DTYPES, (1, 2, 2, 4, 8)))
 _ORIENTATION = 0x0112  # tag of EXIF
 _TURNS = {
     2: "FLIP_LEFT_RIGHT", 3: "ROTATE_180", 4: "FLIP_TOP_BOTTOM", 5: "TRANSPOSE", 6: "ROTATE_270", 7: "TRANSVERSE",
@@ -33,7 +33,7 @@ class Samples(NamedTuple):
     pointer: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]  # bytes
-    kind: str  # of the elements: one of KINDS, or another type
+    dtype: str  # of the elements: one of RGB_DTYPES, or another type
     on_gpu: bool
     producer: Producer
     owner: object  # keeps the memory
@@ -44,7 +44,7 @@ class Samples(NamedTuple):
     @property
     def itemsize(self) -> int:
         """Bytes of an element."""
-        return BYTES[self.kind]
+        return BYTES[self.dtype]
 
 
 def is_array(value: object) -> bool:
@@ -127,22 +127,22 @@ def memory_of(samples: Samples) -> tuple[np.ndarray, int]:
     bytes_ = (ctypes.c_uint8 * (above - below + size)).from_address(samples.pointer + below)
     bytes_.owner = samples.owner  # type: ignore[attr-defined]
     memory = np.frombuffer(memoryview(bytes_).cast("B"), np.uint8)
-    return memory.view("u2" if samples.kind in ("float16", "bfloat16") else samples.kind), -below // size
+    return memory.view("u2" if samples.dtype in ("float16", "bfloat16") else samples.dtype), -below // size
 
 
 def _checked(samples: Samples) -> Samples:
     """InputError for types that cannot be samples, elements that are not at multiples of their size, strides that are not one
     an axis, and arrays without memory.
     """
-    if samples.kind not in KINDS:
-        raise InputError(f"{samples.name} of dtype {samples.kind}: only uint8, or floating-point in 0..1")
+    if samples.dtype not in RGB_DTYPES:
+        raise InputError(f"{samples.name} of dtype {samples.dtype}: only uint8, or floating-point in 0..1")
     if not 0 < samples.pointer < 1 << 64 and 0 not in samples.shape:
         raise InputError(f"{samples.name} has no memory: it was freed, or stands for an array that does not exist yet")
     if not _is_array(samples.shape, samples.strides):
         raise InputError(f"{samples.name} of shape {samples.shape} with strides {samples.strides}: no array")
-    size = BYTES[samples.kind]
+    size = BYTES[samples.dtype]
     if samples.pointer % size or not _is_aligned(samples.shape, samples.strides, size):
-        raise InputError(f"{samples.name} of dtype {samples.kind} is not aligned to the size of its elements")
+        raise InputError(f"{samples.name} of dtype {samples.dtype} is not aligned to the size of its elements")
     return samples
 
 
@@ -159,10 +159,10 @@ def _is_aligned(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> 
 def _of_numpy(array: np.ndarray, name: str) -> Samples:
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         raise InputError(f"{name} has a mask: not supported")
-    kind = array.dtype.name
+    dtype = array.dtype.name
     if not array.dtype.isnative or (array.dtype.itemsize > 1 and not array.flags.aligned):
         array = array.astype(array.dtype.newbyteorder("="))
-    return Samples(name, array.ctypes.data, array.shape, array.strides, kind, False, COMPLETE, array)
+    return Samples(name, array.ctypes.data, array.shape, array.strides, dtype, False, COMPLETE, array)
 
 
 def _as_numpy(value: object, name: str) -> np.ndarray:
@@ -191,18 +191,18 @@ def _of_torch(tensor: Any, name: str, stream: Any) -> Samples:
         raise InputError(f"{name}: a tensor on device {tensor.device}: copy it to the host with .cpu()")
     if tensor.is_neg():
         raise InputError(f"{name}: a tensor whose memory has the negative values: take .resolve_neg() of it")
-    strides, kind = _form_of_tensor(tensor.stride(), tensor.element_size(), tensor.dtype)
-    place = tensor.data_ptr(), tuple(tensor.shape), strides, kind
+    strides, dtype = _form_of_tensor(tensor.stride(), tensor.element_size(), tensor.dtype)
+    memory = tensor.data_ptr(), tuple(tensor.shape), strides, dtype
     if not on_gpu:
-        return Samples(name, *place, False, COMPLETE, tensor)
+        return Samples(name, *memory, False, COMPLETE, tensor)
     ordinal = tensor.device.index or 0
     number = stream_of_torch(torch, ordinal) if stream is None else stream_number(stream)
-    return Samples(name, *place, True, Producer(number), tensor, ordinal, is_believed=True)
+    return Samples(name, *memory, True, Producer(number), tensor, ordinal, is_believed=True)
 
 
 @lru_cache(64)
 def _form_of_tensor(strides: tuple[int, ...], size: int, dtype: object) -> tuple[tuple[int, ...], str]:
-    """Strides in bytes, and the kind of the elements. strides: in elements of `size` bytes."""
+    """Strides in bytes, and the type of the elements. strides: in elements of `size` bytes."""
     return tuple(size * n for n in strides), str(dtype).removeprefix("torch.")
 
 
@@ -224,15 +224,15 @@ def _of_dlpack(value: Any, name: str, stream: Any) -> Samples:
 def _of_interface(value: object, name: str, stream: object) -> Samples:
     interface: Mapping[str, Any] = getattr(value, INTERFACE)
     if not isinstance(interface, Mapping) or not {"shape", "typestr", "data"} <= set(interface):
-        raise InputError(f"{name}: its {INTERFACE} says neither shape nor place")
+        raise InputError(f"{name}: its {INTERFACE} says neither shape nor memory")
     typestr = str(interface["typestr"])
     if interface.get("mask") is not None:
         raise InputError(f"{name} has a mask: not supported")
-    kind = _CUDA_KINDS.get(typestr[1:], typestr) if typestr[:1] in ("<", "|", "=") else typestr
+    dtype = _CUDA_DTYPES.get(typestr[1:], typestr) if typestr[:1] in ("<", "|", "=") else typestr
     try:
         shape = tuple(map(int, interface["shape"]))
         strides = interface.get("strides")
-        strides = dlpack.contiguous(shape, BYTES.get(kind, 1)) if strides is None else tuple(map(int, strides))
+        strides = dlpack.contiguous(shape, BYTES.get(dtype, 1)) if strides is None else tuple(map(int, strides))
         pointer = int(interface["data"][0] or 0)
         if int(interface.get("version", 0)) >= 3 and interface.get("stream") is not None:
             int(interface["stream"])
@@ -240,8 +240,8 @@ def _of_interface(value: object, name: str, stream: object) -> Samples:
         raise InputError(f"{name}: its {INTERFACE} is wrong ({error})") from None
     producer = Producer(stream_number(stream)) if stream is not None else producer_of(value, interface, name)
     said = getattr(getattr(value, "device", None), "id", None)  # CuPy's, JAX's
-    place = pointer, shape, strides, kind, True, producer, value, said if isinstance(said, int) else 0
-    return Samples(name, *place, is_believed=isinstance(said, int) and is_of(value, "cupy", "ndarray"))
+    memory = pointer, shape, strides, dtype, True, producer, value, said if isinstance(said, int) else 0
+    return Samples(name, *memory, is_believed=isinstance(said, int) and is_of(value, "cupy", "ndarray"))
 
 
 def upright(image: Any) -> Any:

@@ -32,11 +32,11 @@ SMALL = 1620  # macroblocks: 4CIF
 FRAMES_AHEAD = 64  # of a device: so many may be begun in short GOPs before the first one is finished
 
 
-def _parts_of(first: FirstPass) -> tuple[range, ...]:
-    """See second_pass.parts_of."""
-    from ..decisions.second_pass import parts_of
+def _sections_of(first: FirstPass) -> tuple[range, ...]:
+    """See second_pass.sections_of."""
+    from ..decisions.second_pass import sections_of
 
-    return parts_of(first)
+    return sections_of(first)
 
 
 def count_lanes(config: Config, frames: int | None) -> int:
@@ -50,7 +50,7 @@ def count_lanes(config: Config, frames: int | None) -> int:
         return len(machine.devices)
     lanes = machine.gops or _tuned_lanes(config) or sum(_lanes_that_pay(config, name) for name in machine.devices)
     if config.rate.first_pass is not None:
-        return max(len(machine.devices), min(lanes, len(_parts_of(config.rate.first_pass))))
+        return max(len(machine.devices), min(lanes, len(_sections_of(config.rate.first_pass))))
     return max(len(machine.devices), min(lanes, -(-frames // config.types.keyint) if frames else lanes))
 
 
@@ -95,10 +95,10 @@ class Gops(ConcurrentGops):
         trace: Trace | None = None,
     ) -> None:
         super().__init__(config, warn)
-        parts = () if config.rate.first_pass is None else _parts_of(config.rate.first_pass)
-        longest = max([len(part) for part in parts], default=config.types.keyint)
+        sections = () if config.rate.first_pass is None else _sections_of(config.rate.first_pass)
+        longest = max([len(section) for section in sections], default=config.types.keyint)
         ahead = -(-FRAMES_AHEAD * len(config.machine.devices) // longest)
-        self.queue = GopQueue(lanes, lanes * longest, frame_bytes(config), [part.start for part in parts], ahead)
+        self.queue = GopQueue(lanes, lanes * longest, frame_bytes(config), [section.start for section in sections], ahead)
         self.lanes: list[Pipeline] = []
         self._threads: list[threading.Thread] = []
         say = WarnOnce(warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)))
@@ -115,7 +115,7 @@ class Gops(ConcurrentGops):
         from ..pipeline import Pipeline
 
         for k in range(lanes):
-            view = trace.part(f"gop lane {k}, ") if trace is not None else None
+            view = trace.with_prefix(f"gop lane {k}, ") if trace is not None else None
             self.lanes.append(Pipeline(lane_settings(self.config, k, lanes), keep, say, view))
         threads = [
             threading.Thread(target=work, args=(self.queue, some), name=f"h264lite-gop-{k}", daemon=True)

@@ -22,7 +22,7 @@ Waiting = tuple[FrameSpec, np.ndarray | Read]
 
 @dataclass(eq=False, repr=False)
 class Gop:
-    """The frames of a GOP, or of a part of several, that wait, and the number that a lane has taken; closed: a later one has
+    """The frames of a GOP, or of a section of several, that wait, and how many a lane has taken; closed: a later one has
     begun; shown: the last frame in display order that was taken.
     """
 

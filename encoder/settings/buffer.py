@@ -25,17 +25,17 @@ class Buffer(NamedTuple):
     compared: tuple[int, int]  # most bytes of the first and of later frames by MinCR (A.3.1)
 
 
-def asked_buffer(values: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[int, int]:
+def requested_buffer(values: Mapping[str, Any], user_options: Mapping[str, Any]) -> tuple[int, int]:
     """(bits a second, bits) of vbv_maxrate and vbv_bufsize, (0, 0) without; OptionError for what contradicts.
 
-    values: normal forms of all options; asked: those of the user.
+    values: normal forms of all options; user_options: those of the user.
     """
     rate, size = (values[name] * _KBIT for name in ("vbv_maxrate", "vbv_bufsize"))
     if not rate or not size:
         if rate or size:
             raise OptionError(f"needs --vbv-{'bufsize' if rate else 'maxrate'}", "vbv-maxrate" if rate else "vbv-bufsize")
         for name in _OF_BUFFER:
-            if values[name] not in (False, "none") and asked.get(name) is not None:
+            if values[name] not in (False, "none") and user_options.get(name) is not None:
                 raise OptionError("has no effect without --vbv-maxrate and --vbv-bufsize", name.replace("_", "-"))
         return 0, 0
     if values["crf"] is None and not values["bitrate"]:
@@ -65,9 +65,9 @@ def average_rate(bitrate: int, high: bool) -> int:
     return min(bitrate * _KBIT, LEVELS[-1].max_br * nal_factor(high))
 
 
-def buffer_of(values: Mapping[str, Any], asked: tuple[int, int], level: Level, n_mb: int) -> Buffer | None:
-    """The buffer of an encode; asked: see `asked_buffer`; n_mb: macroblocks of a frame."""
-    rate, size = asked
+def buffer_of(values: Mapping[str, Any], requested: tuple[int, int], level: Level, n_mb: int) -> Buffer | None:
+    """The buffer of an encode; requested: see `requested_buffer`; n_mb: macroblocks of a frame."""
+    rate, size = requested
     if not rate:
         return None
     init, fps = Fraction(values["vbv_init"]), values["fps"]

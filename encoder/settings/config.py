@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, TypeVar
 from ...scheduler.coding_settings import CodingSettings
 from ...scheduler.machine_settings import MachineSettings
 from ..errors import InputError, OptionError
-from .buffer import asked_buffer, average_rate, buffer_of, nal_factor
+from .buffer import average_rate, buffer_of, nal_factor, requested_buffer
 from .device import resolve_machine
 from .frame_requests import read_qpfile
 from .groups import HrdSettings, RateSettings, ReportSettings, StreamSettings, TypeSettings, VideoSettings
 from .option_types import OptionValues
-from .options import ALL, API, OPTIONS, Option, read_options, translated
+from .options import ALL, API, OPTIONS, Option
 from .pass_file import READING, WRITING, check_pass, read_pass
 from .pyramid import dpb_frames, reordered_frames
 from .resolve import (
@@ -27,6 +27,7 @@ from .resolve import (
     with_rate_factor,
 )
 from .scaling_lists import FLAT
+from .user_options import read_options, translated
 
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
@@ -100,7 +101,7 @@ class Config(NamedTuple):
         mb_width, mb_height = -(-values["width"] // 16), -(-values["height"] // 16)
         check_slices(values, mb_height)
         check_sar(values)
-        rate, size = asked_buffer(values, options)
+        rate, size = requested_buffer(values, options)
         high = values["transform_8x8_mode"] or values["scaling_lists"] != FLAT
         level = resolve_level(values, options, (rate or average_rate(values["bitrate"], high), size, nal_factor(high)))
         resolve_types(values, options)
@@ -117,21 +118,21 @@ class Config(NamedTuple):
             "buffer": buffer_of(values, (rate, size), level, mb_width * mb_height),
             "first_pass": read_pass(values) if values["pass_"] in READING else None,
         }
-        return cls(*(_group(kind, kind._fields, values) for kind in GROUPS))
+        return cls(*(_group(group_class, group_class._fields, values) for group_class in GROUPS))
 
 
 GROUPS = tuple(Config.__annotations__.values())
 
 
-def _group(kind: Callable[..., Group], names: Iterable[str], values: Mapping[str, object]) -> Group:
+def _group(group_class: Callable[..., Group], names: Iterable[str], values: Mapping[str, object]) -> Group:
     """The settings of a subject; a field that is missing has its default."""
-    return kind(**{name: values[name] for name in names if name in values})
+    return group_class(**{name: values[name] for name in names if name in values})
 
 
 def check_fields(rows: Iterable[Option]) -> None:
     """TypeError that names the options of the encoder for which no subject of Config has a field; called at import."""
     parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut", "no_mbtree", "no_psy", "lenient"}
-    known = parts_of_others.union(*(kind._fields for kind in GROUPS))
+    known = parts_of_others.union(*(group_class._fields for group_class in GROUPS))
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:
         raise TypeError(f"options without a field of their name in a subject of Config (settings/groups.py): {missing}")

@@ -13,7 +13,7 @@ from .tunes import ZERO_LATENCY, split
 from .tuning_lookup import find_tuning
 
 if TYPE_CHECKING:
-    from ...scheduler.hybrid.route import FrameKind
+    from ...scheduler.hybrid.route import FrameTraits
     from ...scheduler.hybrid.tuning.tuning_file import Tuning
 
 SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): smaller frames have too few parallel ones to fill a GPU
@@ -27,42 +27,43 @@ def missing_on_gpus(me: str, subme: int, cabac: bool) -> tuple[str, str, str] | 
 
 
 def choose_device(
-    asked: str, n_mb: int, me: str = "fsbm", tuning: "Tuning | None" = None, frame_kind: "FrameKind | None" = None,
+    requested: str, n_mb: int, me: str = "fsbm", tuning: "Tuning | None" = None, frame_traits: "FrameTraits | None" = None,
     subme: int = 0, cabac: bool = False, bframes: int = 0,
     aq_mode: int = 0, mbtree: bool = False, has_buffer: bool = False,
 ) -> tuple[str, str]:  # fmt: skip
     """(device, reason) for `auto` or a named device; DeviceError if a named one is missing, OptionError if it lacks stages.
 
     n_mb: macroblocks of a frame; me, subme, cabac, bframes, aq_mode, mbtree: the options; has_buffer: with --vbv-maxrate;
-    tuning: measurements of this machine, by which `auto` chooses for such a `frame_kind`; hybrid has the stages of both.
+    tuning: measurements of this machine, by which `auto` chooses for such a `frame_traits`; hybrid has the stages of both.
     Creates no GPU context: the executor does.
     """
-    if asked == "cpu":
-        return "cpu", "asked for"
-    needs_cpu = None if asked == "hybrid" else missing_on_gpus(me, subme, cabac)
+    if requested == "cpu":
+        return "cpu", "requested for"
+    needs_cpu = None if requested == "hybrid" else missing_on_gpus(me, subme, cabac)
     if needs_cpu:
         option, value, instead = needs_cpu
-        if asked == "auto":
+        if requested == "auto":
             return "cpu", f"--{option} {value} exists for the CPU only"
-        raise OptionError(f"{value} exists for the CPU only, not for device {asked}; use {instead}, or device cpu", option)
+        only = f"{value} exists for the CPU only, not for device {requested}"
+        raise OptionError(f"{only}; use {instead}, or device cpu", option)
     missing = why_no_cuda()
-    if asked == "auto":
+    if requested == "auto":
         if missing:
             return "cpu", f"no usable GPU ({missing})"
         tuned = None
-        if tuning is not None and frame_kind is not None:
+        if tuning is not None and frame_traits is not None:
             from .device_prediction import faster  # the planner
 
             # stages of these frames are not measured by tune
-            tuned = faster(tuning, frame_kind, not (bframes or aq_mode or mbtree or has_buffer))
+            tuned = faster(tuning, frame_traits, not (bframes or aq_mode or mbtree or has_buffer))
         if tuned is not None:
             return tuned[0], f"{gpu_name()}, {tuned[1]}" if tuned[0] != "cpu" else tuned[1]
         if n_mb < SMALLEST_FOR_CUDA:
             return "cpu", "the frames are too small to fill a GPU"
         return "cuda", gpu_name()
     if missing:
-        raise DeviceError(f"device {asked}: {missing}; use --device cpu or auto")
-    return asked, f"asked for, {gpu_name()}"
+        raise DeviceError(f"device {requested}: {missing}; use --device cpu or auto")
+    return requested, f"requested for, {gpu_name()}"
 
 
 def choose_devices(
@@ -84,30 +85,30 @@ def choose_devices(
         raise DeviceError(f"devices {','.join(names)}: there is no cuda:{max(gpus)}; the driver reports {count_gpus()}")
     if every:
         names = tuple([f"cuda:{ordinal}" for ordinal in range(count_gpus())])
-    return names, f"asked for, with {', '.join(names)}"
+    return names, f"requested for, with {', '.join(names)}"
 
 
 def resolve_machine(values: OptionValues, options: Mapping[str, object], has_buffer: bool) -> None:
     """Turn device, devices, threads, gops and tuning into the fields of MachineSettings; see resolve.py. has_buffer: with
     --vbv-maxrate.
     """
-    asked, named = values["device"], values["devices"]
-    tuning, note = find_tuning(values["tuning"], asked if named is None else "")
+    requested, named = values["device"], values["devices"]
+    tuning, note = find_tuning(values["tuning"], requested if named is None else "")
     if named is not None and options.get("device") is not None:
         raise OptionError("contradicts device: give one of them", "devices")
     if named is None:
         mb_width, mb_height = -(-values["width"] // 16), -(-values["height"] // 16)
-        frame_kind, tools = None, (values["subme"], values["cabac"])
+        frame_traits, tools = None, (values["subme"], values["cabac"])
         if tuning is not None:
-            from .device_prediction import frame_kind_of  # the planner
+            from .device_prediction import frame_traits_of  # the planner
 
-            frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools, values["bframes"])
+            frame_traits = frame_traits_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools, values["bframes"])
         device, reason = choose_device(
-            asked,
+            requested,
             mb_width * mb_height,
             values["me"],
             tuning,
-            frame_kind,
+            frame_traits,
             *tools,
             values["bframes"],
             values["aq_mode"],
@@ -124,7 +125,7 @@ def resolve_machine(values: OptionValues, options: Mapping[str, object], has_buf
         "devices": devices,
         "ordinal": int(devices[0].partition(":")[2] or 0),
         "device_reason": reason,
-        "may_change_device": named is None and asked in ("auto", "hybrid"),
+        "may_change_device": named is None and requested in ("auto", "hybrid"),
         "threads_by_user": values["threads"] > 0,
         "threads": values["threads"] or (tuning and tuning.value("threads")) or cores(),
         "waits_for_packets": ZERO_LATENCY in split(values["tune"]) or has_buffer,

@@ -4,7 +4,7 @@ from ...scheduler.arrays import Size
 from ...scheduler.coding_settings import CodingSettings
 from ...scheduler.hybrid.plan import SPLITTING, WHOLE, Plan
 from ...scheduler.hybrid.planner import Planned, complete, make_plan
-from ...scheduler.hybrid.route import FrameKind
+from ...scheduler.hybrid.route import FrameTraits
 from ...scheduler.hybrid.simulate import Prediction, predict
 from ...scheduler.hybrid.start import FEWER_TRIES
 from ...scheduler.hybrid.tuning.models import CPU, Models, filled
@@ -16,35 +16,35 @@ from ...scheduler.stages import STAGES
 MOST_HYBRID_TIME = 0.87  # of the better device's predicted time: `auto` uses hybrid only below that
 
 
-def on_single_device(device: str, frame_kind: FrameKind) -> Plan:
+def on_single_device(device: str, frame_traits: FrameTraits) -> Plan:
     """The plan with everything on one device."""
-    rows = dict.fromkeys((*SPLITTING, *WHOLE), (frame_kind.size.mb_height,))
-    return complete((device,), rows, frame_kind)
+    rows = dict.fromkeys((*SPLITTING, *WHOLE), (frame_traits.size.mb_height,))
+    return complete((device,), rows, frame_traits)
 
 
-def predict_single_device(models: Models, device: str, frame_kind: FrameKind) -> Prediction | None:
+def predict_single_device(models: Models, device: str, frame_traits: FrameTraits) -> Prediction | None:
     """The predicted times of an encode on one device; None if the device was not measured."""
-    search = "step_search" if frame_kind.me == "step" else "full_search"
-    lacks = device != CPU and any(STAGES[name].only == CPU_ONLY for name in frame_kind.stages)
+    search = "step_search" if frame_traits.me == "step" else "full_search"
+    lacks = device != CPU and any(STAGES[name].only == CPU_ONLY for name in frame_traits.stages)
     if lacks or not models.knows(search, device):
         return None
-    return predict(on_single_device(device, frame_kind), frame_kind, filled(models, optional=True))
+    return predict(on_single_device(device, frame_traits), frame_traits, filled(models, optional=True))
 
 
-def frame_kind_of(
+def frame_traits_of(
     mb_width: int, mb_height: int, ref: int = 1, me: str = "fsbm", pad: int = 48, subme: int = 0, cabac: bool = False,
     bframes: int = 0,
-) -> FrameKind:  # fmt: skip
+) -> FrameTraits:  # fmt: skip
     """A P frame with `ref` references, and the B frames that follow it, for predictions."""
-    return FrameKind.typical(Size(mb_width, mb_height, pad, bframes > 0), ref, me, subme, cabac, bframes)
+    return FrameTraits.typical(Size(mb_width, mb_height, pad, bframes > 0), ref, me, subme, cabac, bframes)
 
 
-def faster(tuning: Tuning, frame_kind: FrameKind, hybrid: bool = True, gpu: str = "cuda:0") -> tuple[str, str] | None:
+def faster(tuning: Tuning, frame_traits: FrameTraits, hybrid: bool = True, gpu: str = "cuda:0") -> tuple[str, str] | None:
     """("cpu", "cuda" or "hybrid", reason) for `auto`; None if the file lacks one of both devices. hybrid: may be chosen."""
     pin = tuning.pins.get("device")
     if pin is not None and (hybrid or pin != "hybrid"):
         return str(pin), f"pinned in {tuning.path}"
-    predictions = {device: predict_single_device(tuning.models, device, frame_kind) for device in (CPU, gpu)}
+    predictions = {device: predict_single_device(tuning.models, device, frame_traits) for device in (CPU, gpu)}
     seconds = {device: prediction.seconds for device, prediction in predictions.items() if prediction is not None}
     if len(seconds) < 2:
         return None
@@ -53,7 +53,7 @@ def faster(tuning: Tuning, frame_kind: FrameKind, hybrid: bool = True, gpu: str 
     shared = 1 / sum(1 / spent for spent in seconds.values())
     if hybrid and shared < MOST_HYBRID_TIME * seconds[best]:  # bound: all work shared, at no cost
         try:
-            both = make_plan((CPU, gpu), frame_kind, filled(tuning.models, optional=True), tuning.pins, FEWER_TRIES)
+            both = make_plan((CPU, gpu), frame_traits, filled(tuning.models, optional=True), tuning.pins, FEWER_TRIES)
         except ValueError:  # not all stages were measured
             return None
         if both.plan.single is None and both.prediction.seconds < MOST_HYBRID_TIME * seconds[best]:
@@ -66,10 +66,10 @@ def planned(coding: CodingSettings, machine: MachineSettings, devices: tuple[str
     """The plan for this encode, with predicted times; None without a tuning file for its devices."""
     if machine.tuning is None:
         return None
-    frame_kind = FrameKind.typical(coding.size, coding.ref, coding.me, coding.subme, coding.cabac, coding.bframes)
+    frame_traits = FrameTraits.typical(coding.size, coding.ref, coding.me, coding.subme, coding.cabac, coding.bframes)
     devices = devices or ((CPU, f"cuda:{machine.ordinal}") if machine.device == "hybrid" else machine.devices)
     try:
         models = filled(machine.tuning.models.with_threads(machine.threads), optional=True)
-        return make_plan(devices, frame_kind, models, machine.tuning.pins)
+        return make_plan(devices, frame_traits, models, machine.tuning.pins)
     except ValueError:
         return None

@@ -35,11 +35,11 @@ class FragmentTimes:
         self._least = Fraction(seconds) - 1 / (2 * fps)
         self._begin: Fraction | None = None
 
-    def request(self, time: Fraction, asked: Request | None = None) -> Request | None:
-        """For the next frame, shown at `time` in seconds; asked: what the caller asks of it."""
-        if self._begin is None or (asked is not None and asked.frame_type == IDR):
+    def request(self, time: Fraction, requested: Request | None = None) -> Request | None:
+        """For the next frame, shown at `time` in seconds; requested: what the caller asks of it."""
+        if self._begin is None or (requested is not None and requested.frame_type == IDR):
             self._begin = time
         elif time - self._begin >= self._least:
             self._begin = time
-            return Request(IDR, None if asked is None else asked.qp)
-        return asked
+            return Request(IDR, None if requested is None else requested.qp)
+        return requested

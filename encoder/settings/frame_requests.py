@@ -48,12 +48,12 @@ def _zone(text: str, form: str) -> Zone:
     match = re.fullmatch(r"\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\w+)\s*=([^,=]*)(,.*)?", text)
     if match is None:
         raise ValueError(form)
-    first, last, kind, number, more = match.groups()
-    if more or kind not in ("q", "b"):
-        raise ValueError(f"{(more or kind).strip(',')}: a zone has q=INT or b=FLOAT alone")
+    first, last, key, number, more = match.groups()
+    if more or key not in ("q", "b"):
+        raise ValueError(f"{(more or key).strip(',')}: a zone has q=INT or b=FLOAT alone")
     if int(first) > int(last):
         raise ValueError(f"zone {first},{last} ends before it begins")
-    if kind == "q":
+    if key == "q":
         return Zone(int(first), int(last), read_int(number, 0, _MOST_QP))
     return Zone(int(first), int(last), None, Fraction(read_float(number, _LEAST_RATE, _MOST_RATE)))
 
@@ -80,11 +80,11 @@ def read_qpfile(name: str | None) -> tuple[tuple[int, Request], ...]:
 def _line(words: list[str]) -> tuple[int, Request]:
     if len(words) not in (2, 3):
         raise ValueError("not of the form: frame type [qp]")
-    frame, kind = read_int(words[0], 0), words[1]
-    if kind not in _TYPES:
-        raise ValueError(f"{kind[:20]}: not one of {', '.join(_TYPES)}")
+    frame, word = read_int(words[0], 0), words[1]
+    if word not in _TYPES:
+        raise ValueError(f"{word[:20]}: not one of {', '.join(_TYPES)}")
     qp = read_int(words[2], _AUTO, _MOST_QP) if len(words) == 3 else _AUTO
-    return frame, Request(_TYPES[kind], None if qp == _AUTO else qp)
+    return frame, Request(_TYPES[word], None if qp == _AUTO else qp)
 
 
 def request_of(
@@ -103,8 +103,8 @@ def request_of(
         number = None if qp is None else read_int(qp, 0, _MOST_QP)
     except ValueError as error:
         raise OptionError(f"{show(qp)}: {error}", "qp") from None
-    kind, offsets = IDR if keyframe else frame_type or "", _offsets(qp_offsets, size_in_mbs)
-    return Request(kind, number, offsets) if kind or number is not None or offsets else None
+    frame_type, offsets = IDR if keyframe else frame_type or "", _offsets(qp_offsets, size_in_mbs)
+    return Request(frame_type, number, offsets) if frame_type or number is not None or offsets else None
 
 
 def _offsets(qp_offsets: object, size_in_mbs: tuple[int, int]) -> bytes:

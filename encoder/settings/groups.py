@@ -29,7 +29,7 @@ class VideoSettings(NamedTuple):
 
 
 class StreamSettings(NamedTuple):
-    """Which kind of stream is asked for, and what else it says."""
+    """Which stream is asked for, and what else it says."""
 
     preset: str
     tune: str | None  # joined by commas

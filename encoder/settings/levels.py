@@ -11,9 +11,9 @@ _BEYOND_RANGE = 4  # samples: partitions and refinement may exceed the search ra
 
 def choose_level(
     width: int, height: int, fps: Fraction, ref: int, bframes: int, b_pyramid: str, merange: int, slices: int,
-    asked: str | None, rates: tuple[int, int, int] = (0, 0, 0),
+    name: str | None, rates: tuple[int, int, int] = (0, 0, 0),
 ) -> Level:  # fmt: skip
-    """The level to declare; OptionError names the option that exceeds all levels, or the level that was asked for.
+    """The level to declare; OptionError names the option that exceeds all levels, or the level that was name for.
 
     rates: bits a second, of the buffer or on average, bits of the coded picture buffer, and the factor of the profile for
     both; see limits_exceeded.
@@ -36,10 +36,10 @@ def choose_level(
         reasons = limits_exceeded(largest, mb_width, mb_height, *limits)
         if reasons:
             raise OptionError(f"{value}: beyond level {largest.name}, the highest: {'; '.join(reasons)}", option)
-    if asked is None:
+    if name is None:
         return smallest_level(mb_width, mb_height, fps, frames, reach, *rates_and_size, slices)
-    level = level_by_name(asked)
+    level = level_by_name(name)
     reasons = limits_exceeded(level, mb_width, mb_height, fps, frames, reach, *rates_and_size, slices)
     if reasons:
-        raise OptionError(f"{asked}: does not allow {'; '.join(reasons)}", "level")
+        raise OptionError(f"{name}: does not allow {'; '.join(reasons)}", "level")
     return level

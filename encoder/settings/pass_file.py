@@ -48,11 +48,11 @@ class FirstPass(NamedTuple):
     levels: np.ndarray
 
 
-def check_pass(values: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """OptionError for what contradicts. values: normal forms of all options; asked: those of the user."""
+def check_pass(values: Mapping[str, Any], user_options: Mapping[str, Any]) -> None:
+    """OptionError for what contradicts. values: normal forms of all options; user_options: those of the user."""
     number = values["pass_"]
     if not number:
-        if asked.get("stats"):
+        if user_options.get("stats"):
             raise OptionError("has no effect without --pass", "stats")
     elif number in READING and not values["bitrate"]:
         raise OptionError(f"{number}: allots the bits of --bitrate, which is missing", "pass")
@@ -102,28 +102,28 @@ def _parsed(lines: Iterator[str], bframes: int, pyramid: str) -> FirstPass:
     """ValueError with the reason why the lines, of columns and frames, are no statistics."""
     if next(lines, "") != " ".join(_COLUMNS):
         raise ValueError(f"line 2 is not {' '.join(_COLUMNS)}")
-    given, kinds_given = array("q"), []  # row by row
+    given, types_given = array("q"), []  # row by row
     for n, line in enumerate(lines, 3):
         row = dict(zip(_COLUMNS, line.split()))
         texts = [row.get(name, "") for name in _NUMBERS]
         if len(line.split()) != len(_COLUMNS) or row["type"] not in _TYPES or not all(map(_is_number, texts)):
             raise ValueError(f"line {n} is not of the form {' '.join(_COLUMNS)}")
         given.extend(map(int, texts))
-        kinds_given.append(row["type"])
-    count = len(kinds_given)
+        types_given.append(row["type"])
+    count = len(types_given)
     if not count:
         raise ValueError("it has no frames")
     numbers, types = np.array(given).reshape(count, len(_NUMBERS)), [""] * count
-    places: list[tuple[int, bool]] = []
-    for n, (row_type, display, reference) in enumerate(zip(kinds_given, *numbers[:, 1:3].T.tolist()), 3):
+    order: list[tuple[int, bool]] = []
+    for n, (row_type, display, reference) in enumerate(zip(types_given, *numbers[:, 1:3].T.tolist()), 3):
         if not 0 <= display < count:
             raise ValueError(f"line {n}: frame {display} of {count}")
         types[display] = row_type
-        places.append((display, reference == 1))
-    if places != _coding_places(types, bframes, pyramid):
+        order.append((display, reference == 1))
+    if order != _coding_order(types, bframes, pyramid):
         raise ValueError("its types are in no order in which they can be coded")
     columns = dict(zip(_NUMBERS, numbers.T.copy()))
-    frame_classes = tuple([(_plain(types[display]), is_reference) for display, is_reference in places])
+    frame_classes = tuple([(_plain(types[display]), is_reference) for display, is_reference in order])
     return FirstPass(tuple(types), frame_classes, **{name: columns[name] for name in FirstPass._fields[2:]})
 
 
@@ -135,19 +135,19 @@ def _plain(frame_type: str) -> str:
     return I if frame_type == IDR else frame_type
 
 
-def _coding_places(types: Iterable[str], bframes: int, pyramid: str) -> list[tuple[int, bool]]:
+def _coding_order(types: Iterable[str], bframes: int, pyramid: str) -> list[tuple[int, bool]]:
     """(display index, whether it is a reference) in coding order; ValueError for types that no encode has."""
-    places: list[tuple[int, bool]] = []
+    order: list[tuple[int, bool]] = []
     waiting = 0
     for display, frame_type in enumerate(types):
         waiting += frame_type == B
         if waiting > bframes or (waiting and frame_type in (IDR, I)) or (not display and frame_type != IDR):
             raise ValueError(f"frame {display} cannot be of type {frame_type or 'unknown'}")
         if frame_type != B:
-            places.append((display, True))
-            places += [(display - waiting + place, used) for place, used in coding_order(waiting, pyramid)]
+            order.append((display, True))
+            order += [(display - waiting + offset, used) for offset, used in coding_order(waiting, pyramid)]
             waiting = 0
-    return places
+    return order
 
 
 class PassFile:
@@ -165,10 +165,10 @@ class PassFile:
 
     def add(self, frame: EncodedFrame) -> None:
         """The next frame in coding order."""
-        kind = IDR if frame.is_idr else frame.frame_type
+        frame_type = IDR if frame.is_idr else frame.frame_type
         headers, vectors, *levels = frame.bits_by_kind or (frame.bits, 0, 0, 0)
         numbers = (frame.mean_qp, frame.over_factor, int(frame.is_qp_asked), frame.bits, headers, vectors, sum(levels))
-        words = (frame.coding_index, frame.index, kind, int(frame.is_reference), *numbers)
+        words = (frame.coding_index, frame.index, frame_type, int(frame.is_reference), *numbers)
         self._lines.append(" ".join(map(str, words)))
 
     def finish(self) -> None:

@@ -15,7 +15,7 @@ def coding_order(count: int, pyramid: str) -> list[tuple[int, bool]]:
 
 def _run(first: int, count: int, levels: int) -> list[tuple[int, bool]]:
     if count < 2 or not levels:
-        return [(first + place, False) for place in range(count)]
+        return [(first + offset, False) for offset in range(count)]
     middle = (count - 1) // 2
     before, after = _run(first, middle, levels - 1), _run(first + middle + 1, count // 2, levels - 1)
     return [(first + middle, True), *before, *after]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from ...standard.levels import LEVELS, limits_exceeded
 from ..errors import OptionError
-from .buffer import asked_buffer, average_rate, nal_factor
+from .buffer import average_rate, nal_factor, requested_buffer
 from .config import Config
 from .options import BY_NAME
 from .scaling_lists import FLAT
@@ -17,7 +17,7 @@ def reconfigured(config: Config, changes: Mapping[str, object]) -> Config:
     changed = {name: BY_NAME[name].value(value) for name, value in changes.items() if value is not None}
     _check_mode(config, changed)
     values = {**config.values, **changed}
-    rate, size = asked_buffer(values, {})
+    rate, size = requested_buffer(values, {})
     high = config.coding.transform_8x8_mode or config.coding.scaling_lists != FLAT
     _check_level(config, rate or average_rate(values["bitrate"], bool(high)), size, nal_factor(bool(high)))
     buffer = config.hrd.buffer

@@ -1,4 +1,4 @@
-"""x264's tunes: options for a kind of content or of use. They win over the preset and give way to the user's options."""
+"""x264's tunes: options for some content or use. They win over the preset and give way to the user's options."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple

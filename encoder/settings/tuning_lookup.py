@@ -20,10 +20,10 @@ def this_machine() -> "Machine":
     return Machine.here()
 
 
-def find_tuning(name: str | None, asked: str = "auto") -> "tuple[Tuning | None, str]":
+def find_tuning(name: str | None, device: str = "auto") -> "tuple[Tuning | None, str]":
     """(this machine's tuning, a sentence if the user's cache holds an unusable file or a pinned device is missing).
 
-    asked: the requested device; with `auto` a pin may choose it. OptionError for a named file that cannot be used.
+    device: the requested device; with `auto` a pin may choose it. OptionError for a named file that cannot be used.
     """
     try:
         if name is None and not may_exist(cache_file()):
@@ -38,7 +38,7 @@ def find_tuning(name: str | None, asked: str = "auto") -> "tuple[Tuning | None, 
         if name is None:
             return None, str(error)
         raise OptionError(str(error), "tuning") from None
-    return tuning, note or (unmet(tuning) if tuning is not None and asked == "auto" else "")
+    return tuning, note or (unmet(tuning) if tuning is not None and device == "auto" else "")
 
 
 def unmet(tuning: "Tuning") -> str:

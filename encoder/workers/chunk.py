@@ -57,7 +57,7 @@ class ChunkJob:
 
     config: of the whole stream; its device, ordinal, devices and threads are those of the process that encodes (`on_device`).
     number: chunks count from 0 in coding order. specs: of the frames of closed GOPs, in coding order, as decided for the
-    whole stream; with a second pass of whole parts, which share corrections of their QPs. frames: their sources, as many.
+    whole stream; with a second pass of whole sections, which share corrections of their QPs. frames: their sources, as many.
     """
 
     config: Config
@@ -111,7 +111,7 @@ class ChunkEncoder:
         say = WarnOnce(warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)))
         try:
             for k in range(lanes):
-                view = trace.part(f"gop lane {k}, ") if trace is not None else None
+                view = trace.with_prefix(f"gop lane {k}, ") if trace is not None else None
                 self.lanes.append(Pipeline(lane_settings(config, k, lanes), keep_reconstruction, say, view))
             threads = [
                 threading.Thread(target=work, args=(self.queue, some), name=f"h264lite-gop-{k}", daemon=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 _HEAD = struct.Struct("<QB")  # bytes that follow, number of descriptors
-ALIVE = "alive"  # kind of the message that a worker sends every second, whatever it does
+ALIVE = "alive"  # name of the message that a worker sends every second, whatever it does
 _LOOK_SECONDS = 0.5  # how often to ask how long silence may last
 POSSIBLE = hasattr(socket, "AF_UNIX") and hasattr(socket.socket, "sendmsg")  # descriptors cannot be sent on Windows
 
@@ -49,15 +49,15 @@ class Connection:
         head, files = bytearray(), list[int]()
         while len(head) < _HEAD.size:
             self._wait(patience)
-            part, ancillary, _, _ = self._end.recvmsg(_HEAD.size - len(head), socket.CMSG_SPACE(4))
-            for level, kind, rights in ancillary:
-                if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            received, ancillary, _, _ = self._end.recvmsg(_HEAD.size - len(head), socket.CMSG_SPACE(4))
+            for level, message_type, rights in ancillary:
+                if (level, message_type) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                     files += array.array("i", rights[: len(rights) - len(rights) % 4]).tolist()
-            if not part:
+            if not received:
                 for file in files:
                     os.close(file)
                 raise EOFError
-            head += part
+            head += received
         size, _ = _HEAD.unpack(head)
         data = bytearray(size)
         rest = memoryview(data)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from ...scheduler.trace import Span, Trace
-from ..decisions.second_pass import parts_of
+from ..decisions.second_pass import sections_of
 from ..errors import DeviceLost
 from ..files.read_ahead import Read
 from ..gops.gops import Gops, WarnOnce, frame_bytes
@@ -38,7 +38,8 @@ def uses_workers(config: Config, frames: int | None) -> bool:
         return True
     if frames is None:
         return True
-    gops = len(parts_of(config.rate.first_pass)) if config.rate.first_pass is not None else -(-frames // config.types.keyint)
+    first = config.rate.first_pass
+    gops = -(-frames // config.types.keyint) if first is None else len(sections_of(first))
     return gops >= GOPS_THAT_PAY * len(config.machine.devices)
 
 

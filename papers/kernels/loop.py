@@ -52,7 +52,7 @@ def refine(
         return
     stream = stream or streams[0]
     begun = gpu.record(gpu.event(), stream)
-    for mode, (own, count) in enumerate(zip(streams, COUNTS, strict=True)):
-        gpu.wait(own, begun)
-        gpu.launch(MODULE, "refine_mode", grid, (25, count), [*first, sum(COUNTS[:mode]), *last], own)
-        gpu.wait(stream, gpu.record(gpu.event(), own))
+    for mode, (mode_stream, count) in enumerate(zip(streams, COUNTS, strict=True)):
+        gpu.wait(mode_stream, begun)
+        gpu.launch(MODULE, "refine_mode", grid, (25, count), [*first, sum(COUNTS[:mode]), *last], mode_stream)
+        gpu.wait(stream, gpu.record(gpu.event(), mode_stream))

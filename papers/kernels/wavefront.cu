@@ -38,9 +38,9 @@ extern "C" __global__ void __launch_bounds__(32) deblock_wavefront(const unsigne
       for (int edge = 0; edge < 4; edge++) {
         const unsigned bs = strength_of(record, direction, edge, luma ? k >> 2 : k >> 1);
         if (luma) {
-          if (bs) filter_line<true>(line + 4 * edge * step, step, bs, record[4 + kind_of(direction, edge)]);
+          if (bs) filter_line<true>(line + 4 * edge * step, step, bs, record[4 + edge_class_of(direction, edge)]);
         } else if (bs && !(edge & 1)) {
-          filter_line<false>(line + 2 * edge * step, step, bs, record[7 + kind_of(direction, edge)]);
+          filter_line<false>(line + 2 * edge * step, step, bs, record[7 + edge_class_of(direction, edge)]);
         }
       }
       __syncwarp();

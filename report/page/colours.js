@@ -1,4 +1,4 @@
-// Colours: kinds of frames and macroblocks, and scales. All are told apart with any colour vision.
+// Colours: types of frames and macroblocks, and scales. All are told apart with any colour vision.
 
 const VIRIDIS =
   "440154481567482677453781404788 39568c33638d2d708e287d8e238a8d 1f968b20a38729af7f3cbb7555c667 73d05595d840b8de29dce319fde725"

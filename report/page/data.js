@@ -68,8 +68,8 @@ class Arrays {
       lengths = new Uint32Array(buffer, 0, sections.length);
     let at = 4 * sections.length;
     sections.forEach(([name, dtype], k) => {
-      const Kind = TYPED[dtype];
-      this[name] = new Kind(buffer, at, lengths[k] / Kind.BYTES_PER_ELEMENT);
+      const TypedArray = TYPED[dtype];
+      this[name] = new TypedArray(buffer, at, lengths[k] / TypedArray.BYTES_PER_ELEMENT);
       at += lengths[k] + ((4 - (lengths[k] % 4)) % 4);
     });
     this.size = buffer.byteLength;
@@ -120,8 +120,8 @@ class Arrays {
   vectorOf(mb, list, block) {
     const quadrant = (block >> 3) * 2 + ((block >> 1) & 1);
     if (this.reference(mb, list, quadrant) < 0) return null;
-    const kind = (this.detail[mb] >> (2 * list)) & 3;
-    const at = 2 * (this.vectorAt[2 * mb + list] + (kind === 1 ? 0 : kind === 2 ? quadrant : block));
+    const pieces = (this.detail[mb] >> (2 * list)) & 3;
+    const at = 2 * (this.vectorAt[2 * mb + list] + (pieces === 1 ? 0 : pieces === 2 ? quadrant : block));
     return [this.vector[at], this.vector[at + 1]];
   }
 }

@@ -146,13 +146,13 @@ function framePanel(app) {
     out.push(element("h2", { textContent: "slices" }));
     const names = META.constants.slice_columns;
     frame.slices.slice(0, 64).forEach((row, k) => {
-      const kind = ["P", "B", "I", "SP", "SI"][row[1]];
+      const type = ["P", "B", "I", "SP", "SI"][row[1]];
       out.push(
         element(
           "details",
           { open: frame.slices.length === 1 },
-          element("summary", { textContent: `slice ${k}: ${kind}, from macroblock ${row[0]}, QP ${row[2]}` }),
-          table(names.map((name, c) => [name, c === 1 ? kind : String(row[c])])),
+          element("summary", { textContent: `slice ${k}: ${type}, from macroblock ${row[0]}, QP ${row[2]}` }),
+          table(names.map((name, c) => [name, c === 1 ? type : String(row[c])])),
         ),
       );
     });

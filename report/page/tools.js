@@ -49,8 +49,8 @@ function makeTop(app) {
 
 function makeTools(app) {
   const tools = byId("tools"),
-    choice = (kind, name, value, row, act) => {
-      const input = element("input", { type: kind, name, value });
+    choice = (type, name, value, row, act) => {
+      const input = element("input", { type: type, name, value });
       const label = element("label", {}, input, row.name);
       if (row.key) label.append(element("kbd", { textContent: row.key }));
       input.addEventListener("change", () => {

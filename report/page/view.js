@@ -31,7 +31,7 @@ class View {
     this.listen();
   }
 
-  videos(kind) {
+  videos(content) {
     const of = {
       decoded: ["decoded"],
       source: ["source"],
@@ -41,16 +41,16 @@ class View {
       other: ["decoded"],
       blank: [],
     };
-    return of[kind];
+    return of[content];
   }
 
   // Load a frame and draw it when all of it is there; what is drawn always belongs together.
-  async show(n, kind) {
+  async show(n, content) {
     const token = ++this.token,
       stream = this.stream;
-    const videos = this.videos(kind).map((name) => stream.videos[name]);
+    const videos = this.videos(content).map((name) => stream.videos[name]);
     const wanted = videos.map((video) => video.get(n));
-    const other = kind === "other" ? this.app.views.find((view) => view !== this)?.stream : null;
+    const other = content === "other" ? this.app.views.find((view) => view !== this)?.stream : null;
     if (other) wanted.push(other.videos.decoded.get(Math.min(this.app.state.n, other.frames.length - 1)));
     const [arrays, ...pictures] = await Promise.all([stream.arrays(n), ...wanted]);
     if (token !== this.token) return false;
@@ -58,23 +58,23 @@ class View {
     if (!failure && pictures.some((picture) => !picture)) return false;
     this.n = n;
     this.arrays = arrays;
-    this.paint(kind, failure ? [] : pictures);
+    this.paint(content, failure ? [] : pictures);
     this.note.textContent = failure;
     this.note.hidden = !failure;
     this.draw();
     return true;
   }
 
-  paint(kind, pictures) {
+  paint(content, pictures) {
     const context = this.picture.getContext("2d");
-    context.fillStyle = kind === "blank" || !pictures.length ? "#26292d" : "#808080";
+    context.fillStyle = content === "blank" || !pictures.length ? "#26292d" : "#808080";
     context.fillRect(0, 0, this.stream.width, this.stream.height);
     if (!pictures.length) return;
     if (pictures.length === 1) paintPicture(context, pictures[0]);
     else {
       const [a, b] = this.stream.number ? [pictures[1], pictures[0]] : pictures;
-      if (kind === "other" && (a.width !== b.width || a.height !== b.height)) return;
-      paintDifference(context, kind === "other" ? a : pictures[0], kind === "other" ? b : pictures[1], GAIN);
+      if (content === "other" && (a.width !== b.width || a.height !== b.height)) return;
+      paintDifference(context, content === "other" ? a : pictures[0], content === "other" ? b : pictures[1], GAIN);
     }
   }
 

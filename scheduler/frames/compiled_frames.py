@@ -17,19 +17,19 @@ from .frame import Frame, HostFrame
 if TYPE_CHECKING:
     from ..cuda_executor import CudaExecutor
 
-MOST_KINDS = 64  # of frames: they differ by numbers of entries, weights, slices
+MOST_FRAME_KEYS = 64  # of frames: they differ by numbers of entries, weights, slices
 
 
 class CompiledFrames:
-    """The compiled frames of a loop, by kind of frame.
+    """The compiled frames of a loop, by key of the frames.
 
-    Threads of the pool share them without a lock: each reads or writes a dict in one step, and those that miss a kind at the
+    Threads of the pool share them without a lock: each reads or writes a dict in one step, and those that miss a key at the
     same time make equal frames, of which the last one stays.
     """
 
     def __init__(self, settings: CodingSettings) -> None:
         self._settings = settings
-        self._compiled_frames: dict[Hashable, CompiledFrame | None] = {}  # None: stages of the kind cannot be called so
+        self._compiled_frames: dict[Hashable, CompiledFrame | None] = {}  # None: stages of the key cannot be called so
         self._groups = ArgumentGroups()
 
     def bind(
@@ -62,7 +62,7 @@ class CompiledFrames:
         compiled = None
         with suppress(ValueError):
             compiled = CompiledFrame(make_steps, groups)
-        if len(self._compiled_frames) >= MOST_KINDS:
+        if len(self._compiled_frames) >= MOST_FRAME_KEYS:
             self._compiled_frames.clear()
         self._compiled_frames[launch_key] = compiled
         return compiled

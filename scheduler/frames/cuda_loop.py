@@ -8,7 +8,7 @@ import numpy as np
 from ...cuda_src.runtime.array import DeviceArray
 from ..bundles import State
 from ..coding_settings import CodingSettings
-from ..cuda_executor import CudaExecutor, FramePlace
+from ..cuda_executor import CudaExecutor, FrameInFlight
 from .dpb import DecodedPictureBuffer
 from .frame import (
     Frame,
@@ -29,7 +29,7 @@ from .stream_schedule import StreamSchedule
 
 
 class CudaLoop(Loop):
-    """See FrameLoop. The driver calls of a frame are recorded, and replayed on the arrays of later frames of its kind."""
+    """See FrameLoop. The driver calls of a frame are recorded, and replayed on the arrays of later frames with its key."""
 
     executor: CudaExecutor
 
@@ -96,10 +96,10 @@ class CudaLoop(Loop):
             source is None, handles is None, frame.keep_reconstruction, frame.pending_fence is None,
         )  # fmt: skip
         upload = frame.upload if handles is None else frame.buffer.numbers
-        place = FramePlace(frame.index, frame.ring_slot, upload, frame.host_buffers)
+        in_flight = FrameInFlight(frame.index, frame.ring_slot, upload, frame.host_buffers)
         addresses = placeholders.addresses(k, slot, list_slots, binding.previous, spec.n_ref, handles or NO_SOURCE)
-        if not executor.replay(recording_key, place, addresses):
-            with executor.record(recording_key, place, addresses):
+        if not executor.replay(recording_key, in_flight, addresses):
+            with executor.record(recording_key, in_flight, addresses):
                 entries = tuple(range(FIRST_ENTRY, FIRST_ENTRY - len(list_slots), -1))
                 arrays, params = self._recorded_arrays_of[stream], placeholders.input["frame_params"]
                 recorded = FrameBinding(arrays, placeholders.frame, params, DECODED, entries, placeholders.previous)

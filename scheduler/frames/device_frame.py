@@ -24,7 +24,7 @@ class Order(NamedTuple):
 
 
 class SourceHandles(NamedTuple):
-    """What the loop knows of a frame in a buffer, or stand-ins for it: addresses of planes, handles of events."""
+    """What the loop knows of a frame in a buffer, or placeholders for it: addresses of planes, handles of events."""
 
     y: int
     u: int

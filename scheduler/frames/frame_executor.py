@@ -278,14 +278,14 @@ class FrameExecutor(Generic[Result]):
 
     def _hybrid(self) -> "Hybrid":
         """The input of the plan of device "hybrid"."""
-        from ..hybrid.route import FrameKind
+        from ..hybrid.route import FrameTraits
         from ..hybrid.start import Hybrid
 
         settings, tuning = self.settings, self.machine.tuning
         models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
         tools = settings.me, settings.subme, settings.cabac
-        frame_kind = FrameKind.typical(settings.size, settings.ref, *tools, settings.bframes)
-        return Hybrid(frame_kind, self.machine.split, self.warn, models, pins)
+        frame_traits = FrameTraits.typical(settings.size, settings.ref, *tools, settings.bframes)
+        return Hybrid(frame_traits, self.machine.split, self.warn, models, pins)
 
     def _continue_on_the_cpu(self, lost: Exception, entering: Handle[Result] | None = None) -> None:
         """Redo on the CPU the first frame whose results were not downloaded, and all later ones.

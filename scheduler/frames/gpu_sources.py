@@ -28,9 +28,9 @@ class GpuSourcePool:
     """The buffers of an encode, at most as many as frames wait at the same time, on a stream of their own."""
 
     def __init__(self, memory: GpuMemory, settings: CodingSettings, records: bool = False) -> None:
-        """records: the driver calls of a frame are recorded, and replayed for frames of the same kind."""
+        """records: the driver calls of a frame are recorded, and replayed for frames of the same key."""
         self._memory, self._size, self._records = memory, settings.size, records
-        self._recordings: dict[Hashable, Recording] = {}  # by kind
+        self._recordings: dict[Hashable, Recording] = {}  # by key
         self._with_sums, self._with_energies = settings.weighted_copies > 0, settings.aq_mode > 0
         self._free: list[Buffer] = []
         self._buffers: list[Buffer] = []  # all
@@ -82,12 +82,12 @@ class GpuSourcePool:
         memory.end_read(stream, source, gpu.record(buffer.made, stream))
 
     def _replay(self, source: DeviceFrame, buffer: Buffer, outside: np.ndarray) -> None:
-        """The same by a recording. What differs between frames of a kind: addresses, distances, streams."""
+        """The same by a recording. What differs between frames of a key: addresses, distances, streams."""
         gpu, order = self._memory.gpu, source.order
         numbers = [number for number in source.numbers.values() if type(number) is int]
         on_gpu = *buffer.handles[: len(SOURCES)], buffer.energy.ptr, address_of(outside)
         table = (*source.pointers.values(), *numbers, *on_gpu, order.after or 0, order.before or 0)
-        key = source.stage, source.numbers.get("rgb_kind"), order.after is None, order.before is None
+        key = source.stage, source.numbers.get("rgb_dtype"), order.after is None, order.before is None
         recording = self._recordings.get(key)
         if recording is None:
             with gpu.record_calls(buffer.on_host, table) as recording:
@@ -100,7 +100,7 @@ class GpuSourcePool:
             gpu.synchronize(buffer.made)
 
     def _placeholders(self, source: DeviceFrame, buffer: Buffer) -> tuple[DeviceFrame, Buffer, DeviceArray]:
-        """The arguments of `_issue` with stand-ins, in the order of the table of `_replay`."""
+        """The arguments of `_issue` with placeholders, in the order of the table of `_replay`."""
         numbers = iter(map(placeholder_address, range(64)))
         pointers = {name: next(numbers) for name in source.pointers}
         distances = {name: next(numbers) if type(n) is int else n for name, n in source.numbers.items()}

@@ -14,15 +14,15 @@ LEAST_ROWS = 64  # of chroma in a band: fewer cost more to hand out than to conv
 
 
 class RgbFrame(NamedTuple):
-    """width x height samples of one of cpu_simd.layout.KINDS; places: offsets of red, green and blue, step and pitch in
+    """width x height samples of one of cpu_simd.layout.RGB_DTYPES; offsets: of red, green and blue, then step and pitch, in
     elements.
     """
 
-    kind: str
+    dtype: str
     width: int
     height: int
     memory: np.ndarray
-    places: tuple[int, int, int, int, int]
+    offsets: tuple[int, int, int, int, int]
     low: float  # the value of black
     high: float  # the value of white
     owner: object  # keeps the memory
@@ -35,11 +35,11 @@ class RgbFrame(NamedTuple):
         from ...cpu_simd.source.convert import HostRgb, load_rgb  # frames on a GPU need none of its kernels
 
         outside, rows = np.zeros(1, np.int32), self.display[1][0]
-        rgb = HostRgb(self.memory, *self.places, np.float32(self.low), scale(self.low, self.high), outside)
+        rgb = HostRgb(self.memory, *self.offsets, np.float32(self.low), scale(self.low, self.high), outside)
         bands = max(1, min(threads, rows // LEAST_ROWS)) if run is not None else 1
         cuts = [rows * k // bands for k in range(bands + 1)]
         out = Planes(*planes)
-        parts = [partial(load_rgb, self.kind, rgb, self.width, self.height, a, b, out) for a, b in zip(cuts, cuts[1:])]
+        parts = [partial(load_rgb, self.dtype, rgb, self.width, self.height, a, b, out) for a, b in zip(cuts, cuts[1:])]
         if run is not None and bands > 1:
             run(parts)
         else:

@@ -1,4 +1,4 @@
-"""Placeholders for the arrays that differ between frames of a kind, with which a GPU's work is recorded (recording.py)."""
+"""Placeholders for arrays that differ between frames with the same key: a GPU's work is recorded with them (recording.py)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -95,7 +95,7 @@ class Placeholders:
         self, k: int, slot: int, list_slots: tuple[int, ...], previous: PreviousFrame | None, n_ref: int,
         handles: SourceHandles = NO_SOURCE,
     ) -> Addresses:  # fmt: skip
-        """What the stand-ins are for in a frame, by number.
+        """What the placeholders are for in a frame, by number.
 
         k: index in `frames`; slot: of the decoded frame; list_slots: slots of both lists, of which the first has n_ref
         entries; handles: the source.

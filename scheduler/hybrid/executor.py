@@ -27,7 +27,7 @@ from .issue_order import IssueOrder
 from .plan import HOST, Plan, is_gpu, memory_of
 from .probing import Probing
 from .residency import NOTHING, Residency, resident_in
-from .route import FrameKind, Run, all_resident_in, route
+from .route import FrameTraits, Run, all_resident_in, route
 from .tuning.models import Models
 from .workers import FRAMES_ON_DEVICE, CpuWorker, GpuWorker, Work
 
@@ -183,11 +183,11 @@ class HybridExecutor:
         return gpu_worker is not None and (gpu_worker.traced or measured)
 
     def run_frame(
-        self, number: int, frame_kind: FrameKind, work: Work, seconds: dict[str, float]
+        self, number: int, frame_traits: FrameTraits, work: Work, seconds: dict[str, float]
     ) -> tuple[InFlightFrame, Callable[[], None]]:
         """Do or issue all operations of a frame. Returns it, and a function that waits for its downloads."""
         self._valid_before = self._valid
-        ops, self._valid = route(self.adaptation.this, frame_kind, self._valid)
+        ops, self._valid = route(self.adaptation.this, frame_traits, self._valid)
         order = self._orders.get(id(ops))
         if order is None:
             if len(self._orders) >= MAX_CACHED_ORDERS:

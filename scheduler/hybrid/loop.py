@@ -25,7 +25,7 @@ from ..stages import MAIN
 from ..threads.dependent_task import ComputeOnce
 from .executor import HybridExecutor, InFlightFrame
 from .plan import HOST, is_gpu, memory_of
-from .route import Copy, FrameKind
+from .route import Copy, FrameTraits
 from .workers import FRAMES_ON_DEVICE
 
 
@@ -82,8 +82,8 @@ class HybridLoop:
                 arrays.fill(frame, frame_by_memory[memory], memory == HOST or (source is None and not spec.mb_qp))
         source_memory = HOST if source is None else self._import_source(frame, source, frame_by_memory)
         wanted = frame.decoded is not None and frame.keep_reconstruction
-        frame_kind = self._frame_kind(spec, source_memory, wanted, entries, after)
-        in_flight, downloaded = executor.run_frame(frame.index, frame_kind, work, frame.stage_seconds)
+        frame_traits = self._frame_traits(spec, source_memory, wanted, entries, after)
+        in_flight, downloaded = executor.run_frame(frame.index, frame_traits, work, frame.stage_seconds)
         if isinstance(frame, HostFrame):
             frame.levels_packed = in_flight.order.compacts
             for rows in in_flight.order.levels if frame.levels_packed else [(0, settings.mb_height)]:
@@ -117,12 +117,12 @@ class HybridLoop:
             worker.import_device_frame(source, state)
         return worker.device
 
-    def _frame_kind(
+    def _frame_traits(
         self, spec: FrameSpec, source_memory: str, wanted: bool, entries: tuple[int, ...], after: tuple[int, ...]
-    ) -> FrameKind:
+    ) -> FrameTraits:
         """What the route depends on; wanted: whether the decoded frame is; entries, after: see `_numbers`."""
         settings = self.settings
-        return FrameKind(
+        return FrameTraits(
             self.size,
             spec.n_ref - spec.duplicates,
             settings.ref,
@@ -151,7 +151,7 @@ class HybridLoop:
         self.previous, self.previous_distances = self._before
 
     def _numbers(self, spec: FrameSpec) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """`entries` and `after` of a frame's FrameKind: references are numbered in the order of `dpb.references`."""
+        """`entries` and `after` of a frame's FrameTraits: references are numbered in the order of `dpb.references`."""
         references = () if spec.is_idr else self.dpb.references
         numbers = {index: k for k, index in enumerate(references)} | {spec.coding_index: CURRENT}
         return tuple([numbers[k] for k in (*spec.list0, *spec.list1)]), tuple([numbers[k] for k in spec.references_after])
@@ -233,7 +233,7 @@ class _FrameWork:
         self, loop: HybridLoop, frame: Frame, frame_by_memory: Mapping[str, AnyFrame], slot: int, list_slots: tuple[int, ...],
         entries: tuple[int, ...],
     ) -> None:  # fmt: skip
-        """list_slots: slots of both lists; entries: see FrameKind."""
+        """list_slots: slots of both lists; entries: see FrameTraits."""
         self.loop, self.frame, self.frame_by_memory = loop, frame, frame_by_memory
         self.slot, self.list_slots = slot, list_slots
         self.slots = {CURRENT: slot, **dict(zip(entries, list_slots))}  # by number of the reference

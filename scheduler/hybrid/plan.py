@@ -25,7 +25,7 @@ UNSPLIT = tuple(
     if stage.name not in (*SPLITTING, *EXTENDED) and stage.only != CUDA and not (stage.deferred or stage.unplanned)
 )
 
-WHOLE = tuple(name for name in UNSPLIT if not STAGES[name].only)  # those of both kinds of devices
+WHOLE = tuple(name for name in UNSPLIT if not STAGES[name].only)  # those of CPU and GPU
 
 
 def is_gpu(device: str) -> bool:

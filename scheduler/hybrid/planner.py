@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .plan import HOST, SPLITTING, WHOLE, Plan, is_gpu, rows_of
-from .route import FrameKind
+from .route import FrameTraits
 from .row_split_lp import REPEATED, Placement, RowSplitLp
 from .simulate import Prediction, Timeline, predict, simulate
 from .tuning.models import Models
@@ -36,7 +36,7 @@ class Planned:
     plan: Plan
     timeline: Timeline
     prediction: Prediction
-    frame_kind: FrameKind
+    frame_traits: FrameTraits
     single_device_seconds: dict[str, float]  # a frame, by device
     tried: int
     pinned: str = ""
@@ -52,7 +52,7 @@ class Planned:
         lines[0] += f"; {self.pinned}" if self.pinned else ""
         others = [f"{device} alone {_ms(seconds)}" for device, seconds in self.single_device_seconds.items()]
         lines.append(f"  {', '.join([*others, f'{self.tried} plans tried'])}")
-        lines.append("  a frame: " + ", ".join(f"{name} {_ms(seconds)}" for name, seconds in self.prediction.parts.items()))
+        lines.append("  a frame: " + ", ".join(f"{name} {_ms(seconds)}" for name, seconds in self.prediction.times.items()))
         if plan.single is None:
             spent = self.timeline.stage_seconds()
             for stage, rows in plan.rows.items():
@@ -102,10 +102,10 @@ class Tried:
         return self.prediction.seconds + 1e-3 * self.timeline.seconds
 
 
-def complete(devices: Sequence[str], rows: Mapping[str, Sequence[int]], frame_kind: FrameKind) -> Plan:
+def complete(devices: Sequence[str], rows: Mapping[str, Sequence[int]], frame_traits: FrameTraits) -> Plan:
     """The plan of these rows for such frames: of their stages alone, CPU-only ones on the CPU."""
-    height = frame_kind.size.mb_height
-    return Plan.complete(devices, height, rows_of(frame_kind.stages, devices, height, rows))
+    height = frame_traits.size.mb_height
+    return Plan.complete(devices, height, rows_of(frame_traits.stages, devices, height, rows))
 
 
 @dataclass
@@ -113,7 +113,7 @@ class _Search:
     """The candidates; each is simulated once."""
 
     devices: tuple[str, ...]
-    frame_kind: FrameKind
+    frame_traits: FrameTraits
     models: Models
     tries: int
     seen: dict[Plan, Tried] = field(default_factory=dict)
@@ -121,20 +121,20 @@ class _Search:
 
     @property
     def height(self) -> int:
-        return self.frame_kind.size.mb_height
+        return self.frame_traits.size.mb_height
 
     def try_rows(self, rows: Mapping[str, Sequence[int]]) -> bool:
         """Try a candidate. Returns whether it is better than all before."""
         try:
-            plan = complete(self.devices, rows, self.frame_kind)
+            plan = complete(self.devices, rows, self.frame_traits)
         except ValueError:
             return False
         if plan in self.seen or not self.possible(plan):
             return False
         if plan.single is None and self.best is not None and self.least(plan) > self.seen[self.best].score:
             return False
-        timeline = simulate(plan, self.frame_kind, self.models)
-        prediction = predict(plan, self.frame_kind, self.models, timeline)
+        timeline = simulate(plan, self.frame_traits, self.models)
+        prediction = predict(plan, self.frame_traits, self.models, timeline)
         self.seen[plan] = Tried(timeline, prediction)
         if self.best is not None and self.seen[plan].score > _NEEDED_SHARE * self.seen[self.best].score:
             return False
@@ -148,7 +148,7 @@ class _Search:
 
     def least(self, plan: Plan) -> float:
         """Lower bound of the seconds of a plan: the largest sum of the stage times of one device."""
-        width, runs = self.frame_kind.size.mb_width, self.frame_kind.runs
+        width, runs = self.frame_traits.size.mb_width, self.frame_traits.runs
         return max(
             sum(self.models.seconds(stage, device, rows[k], width) * runs.get(stage, 0) for stage, rows in plan.rows.items())
             for k, device in enumerate(plan.devices)
@@ -186,10 +186,10 @@ class _Search:
 
     def by_speed(self, used: Sequence[int]) -> tuple[int, ...]:
         """One cut for all stages that split: rows in proportion to the speed of each device over all these stages."""
-        models, width = self.models, self.frame_kind.size.mb_width
+        models, width = self.models, self.frame_traits.size.mb_width
         speeds = [0.0] * len(self.devices)
         for k in used:
-            stages = [stage for stage in SPLITTING if stage in self.frame_kind.stages]
+            stages = [stage for stage in SPLITTING if stage in self.frame_traits.stages]
             known = [stage for stage in stages if all(models.knows(stage, self.devices[j]) for j in used)]
             seconds = sum(models.seconds(stage, self.devices[k], self.height, width) for stage in known)
             speeds[k] = 1 / seconds if seconds else 0.0
@@ -199,11 +199,11 @@ class _Search:
     def solved(self, used: Sequence[int], placement: Placement) -> dict[str, np.ndarray]:
         """The solution of one linear program: fractional rows by stage that splits, 0 for devices that are not used.
 
-        Each kind of frame has a program of its own; a stage of several kinds takes the mean of their solutions.
+        Each frame type has a program of its own; a stage of several types takes the mean of their solutions.
         """
         positions = {stage: k if k == REPEATED else used.index(int(k)) for stage, k in placement.items()}
         devices, solutions = [self.devices[k] for k in used], dict[str, list[np.ndarray]]()
-        for frame in dict.fromkeys(self.frame_kind.frames):
+        for frame in dict.fromkeys(self.frame_traits.frames):
             solution = RowSplitLp(frame, devices, self.models, positions).solve()
             if solution is None:
                 return {}
@@ -277,18 +277,18 @@ def shifted(rows: tuple[int, ...], cut: int, by: int) -> tuple[int, ...]:
 
 def make_plan(
     devices: Sequence[str],
-    frame_kind: FrameKind,
+    frame_traits: FrameTraits,
     models: Models,
     pins: Mapping[str, object] | None = None,
     tries: int = TRIES,
 ) -> Planned:
-    """The best plan found for frames of this kind. ValueError if no plan has all its stages measured."""
-    search = _Search(tuple(devices), frame_kind, models, tries)
+    """The best plan found for frames with these traits. ValueError if no plan has all its stages measured."""
+    search = _Search(tuple(devices), frame_traits, models, tries)
     single = search.try_single_devices()
-    forced = pinned(search.devices, frame_kind, pins or {})
+    forced = pinned(search.devices, frame_traits, pins or {})
     if forced is not None:
-        plan, timeline = forced[0], simulate(forced[0], frame_kind, models)
-        prediction = predict(plan, frame_kind, models, timeline)
+        plan, timeline = forced[0], simulate(forced[0], frame_traits, models)
+        prediction = predict(plan, frame_traits, models, timeline)
     else:
         if len(devices) > 1:
             search.try_linear_programs()
@@ -299,16 +299,16 @@ def make_plan(
         plan = min([search.best, *singles], key=lambda plan: search.seen[plan].prediction.seconds)
         timeline, prediction = search.seen[plan].timeline, search.seen[plan].prediction
     plan = replace(plan, seconds=timeline.seconds, stage_seconds=timeline.stage_seconds())
-    return Planned(plan, timeline, prediction, frame_kind, single, len(search.seen), forced[1] if forced else "")
+    return Planned(plan, timeline, prediction, frame_traits, single, len(search.seen), forced[1] if forced else "")
 
 
-def pinned(devices: Sequence[str], frame_kind: FrameKind, pins: Mapping[str, Any]) -> tuple[Plan, str] | None:
+def pinned(devices: Sequence[str], frame_traits: FrameTraits, pins: Mapping[str, Any]) -> tuple[Plan, str] | None:
     """The plan of the pins of a tuning file, and its description; None without row pins, or without a GPU and a CPU."""
     gpu = next((k for k, device in enumerate(devices) if is_gpu(device)), None)
     cpu = next((k for k, device in enumerate(devices) if device == HOST), None)
     if gpu is None or cpu is None or not PINNED_ROWS & set(pins):
         return None
-    height = frame_kind.size.mb_height
+    height = frame_traits.size.mb_height
     of_gpu = min(height, pins["rows_gpu"]) if "rows_gpu" in pins else height - min(height, pins["rows_cpu"])
     rows = [0] * len(devices)
     rows[gpu], rows[cpu] = of_gpu, height - of_gpu
@@ -317,7 +317,7 @@ def pinned(devices: Sequence[str], frame_kind: FrameKind, pins: Mapping[str, Any
     every: dict[str, Sequence[int]] = dict.fromkeys(SPLITTING, tuple(rows))
     every |= dict.fromkeys(WHOLE, rows_of_unsplit)
     said = " and ".join(f"{name} = {pins[name]}" for name in ("rows_gpu", "rows_cpu", "whole") if name in pins)
-    return complete(devices, every, frame_kind), f"pinned: {said}"
+    return complete(devices, every, frame_traits), f"pinned: {said}"
 
 
 __all__ = ["Planned", "make_plan", "pinned", "placements", "rounded", "shifted"]

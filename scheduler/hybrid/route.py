@@ -37,7 +37,7 @@ TYPICAL_B_FRAMES = 3  # most that are predicted after a P frame
 
 
 @dataclass(frozen=True)
-class FrameKind:
+class FrameTraits:
     """The properties of a frame that determine its route.
 
     limit: references held after it; source: the memory of its samples; decoded: whether the decoded frame is downloaded;
@@ -48,7 +48,7 @@ class FrameKind:
     held after it, which then have the numbers 0, 1, ...; CURRENT: this frame; None: it and the first ones before it, `limit`
     together.
     qp_varies: whether macroblocks have QPs of their own, which lie on the host at first.
-    then: the frames that follow it before the next one of its kind, for predictions.
+    then: the frames that follow it before the next one with its traits, for predictions.
     """
 
     size: Size
@@ -67,12 +67,12 @@ class FrameKind:
     entries: tuple[int, ...] | None = None
     after: tuple[int, ...] | None = None
     qp_varies: bool = False
-    then: tuple["FrameKind", ...] = ()
+    then: tuple["FrameTraits", ...] = ()
 
     @classmethod
     def typical(
         cls, size: Size, ref: int, me: str = "fsbm", subme: int = 0, cabac: bool = False, bframes: int = 0
-    ) -> "FrameKind":
+    ) -> "FrameTraits":
         """A P frame with `ref` references, and the B frames that follow it: of several, the first ones, none a reference."""
         limit = max(ref, 2) if bframes else ref
         entries = tuple(range(1, max(ref, 2)))
@@ -92,7 +92,7 @@ class FrameKind:
         return cls(size, ref, limit, me, subme=subme, cabac=cabac, then=(b_frame,) * min(bframes, TYPICAL_B_FRAMES))
 
     @property
-    def frames(self) -> tuple["FrameKind", ...]:
+    def frames(self) -> tuple["FrameTraits", ...]:
         """It and those of `then`."""
         return (self, *self.then)
 
@@ -191,9 +191,9 @@ class _Hazards:
 class _Route:
     """A route under construction."""
 
-    def __init__(self, plan: Plan, frame_kind: FrameKind, valid: Residency) -> None:
-        self.plan, self.frame_kind, self.size = plan, frame_kind, frame_kind.size
-        self.height = frame_kind.size.mb_height
+    def __init__(self, plan: Plan, frame_traits: FrameTraits, valid: Residency) -> None:
+        self.plan, self.frame_traits, self.size = plan, frame_traits, frame_traits.size
+        self.height = frame_traits.size.mb_height
         self.memories = tuple(dict.fromkeys([HOST, *(memory_of(device) for device in plan.devices)]))
         self.valid: dict[Key, dict[str, Rows]] = {key: dict(rows_in) for key, rows_in in valid}
         self.extended: dict[Key, set[str]] = {}  # memories with borders around the frame in the loop
@@ -205,17 +205,17 @@ class _Route:
     def start(self) -> None:
         """Residency before the first stage: the source, and the arrays that are filled in every memory."""
         all_rows: Rows = ((0, self.height),)
-        filled = ("qp",) if self.frame_kind.n_ref else ("qp", *INTRA_FILL)
+        filled = ("qp",) if self.frame_traits.n_ref else ("qp", *INTRA_FILL)
         for name in filled:
             self.valid[name, CURRENT] = dict.fromkeys(self.memories, all_rows)
-        if self.frame_kind.qp_varies:
+        if self.frame_traits.qp_varies:
             self.valid["qp", CURRENT] = {HOST: all_rows}
         for name in SOURCES:
-            self.valid[name, CURRENT] = {self.frame_kind.source: all_rows}
+            self.valid[name, CURRENT] = {self.frame_traits.source: all_rows}
 
     def stage(self, name: str, reference: int) -> None:
         """Add the copies that a stage needs, then its runs."""
-        uses = accesses(name, reference, self.frame_kind.ref_lists)
+        uses = accesses(name, reference, self.frame_traits.ref_lists)
         spans = self.plan.spans(name)
         for device, row0, row1 in spans:
             memory = memory_of(self.plan.devices[device])
@@ -289,11 +289,11 @@ class _Route:
 
     def download_results(self) -> None:
         """Add the downloads of results; levels are compacted first if a GPU has all of them."""
-        for name in (*RESULTS, *SECOND_RESULTS) if self.frame_kind.n_ref1 else RESULTS:
+        for name in (*RESULTS, *SECOND_RESULTS) if self.frame_traits.n_ref1 else RESULTS:
             self.ensure_resident((name, CURRENT), HOST, 0, self.height)
         for name in SOURCES:  # for samples of I_PCM
             self.ensure_resident((name, CURRENT), HOST, 0, self.height)
-        if self.frame_kind.decoded:
+        if self.frame_traits.decoded:
             for name in DECODED:
                 self.ensure_resident((name, CURRENT), HOST, 0, self.height)
         levels = self.valid.get(("levels", CURRENT), {})
@@ -312,7 +312,7 @@ class _Route:
     def residency_after(self) -> Residency:
         """The residency before the next frame."""
         after: dict[Key, dict[str, Rows]] = {}
-        numbers = {number: k for k, number in enumerate(self.frame_kind.references_after)}
+        numbers = {number: k for k, number in enumerate(self.frame_traits.references_after)}
         for (name, number), rows_in in self.valid.items():
             if name in REFERENCE_ARRAYS and number in numbers:
                 framed = self.extended.get((name, number))
@@ -329,11 +329,11 @@ def all_resident_in(valid: Residency, memory: str, mb_height: int) -> bool:
 
 
 @lru_cache(4096)
-def route(plan: Plan, frame_kind: FrameKind, valid: Residency) -> tuple[tuple[Op, ...], Residency]:
+def route(plan: Plan, frame_traits: FrameTraits, valid: Residency) -> tuple[tuple[Op, ...], Residency]:
     """The operations of a frame in issue order, and the residency after it."""
-    builder = _Route(plan, frame_kind, () if frame_kind.drops_references else valid)
+    builder = _Route(plan, frame_traits, () if frame_traits.drops_references else valid)
     builder.start()
-    for names, reference in frame_kind.steps:
+    for names, reference in frame_traits.steps:
         for name in names:
             builder.stage(name, reference)
         builder.step += 1

@@ -21,7 +21,7 @@ import numpy as np
 from ..accesses import accesses
 from ..arrays import CURRENT, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, RESULTS, Key, bytes_of
 from .plan import EXTENDED, HOST, SPLITTING, is_gpu, memory_of
-from .route import FrameKind
+from .route import FrameTraits
 from .tuning.models import Models
 
 REPEATED = "repeated"  # each device does all rows itself
@@ -39,21 +39,21 @@ class Feed:
     before: bool  # written in the frame before
 
 
-def feeds(frame_kind: FrameKind) -> tuple[list[str], list[Feed]]:
+def feeds(frame_traits: FrameTraits) -> tuple[list[str], list[Feed]]:
     """(stages in order, feeds between them). A stage of several references counts once, its bytes as often as read."""
     writers: dict[Key, str] = {}
     order: list[str] = []
     fed_bytes: dict[tuple[str, str, bool, bool], float] = {}
-    steps = [(name, reference) for names, reference in frame_kind.steps for name in names]
+    steps = [(name, reference) for names, reference in frame_traits.steps for name in names]
     for first in (True, False):  # the first pass finds the writers of the frame before
         for name, reference in steps:
-            for use in accesses(name, reference, frame_kind.ref_lists):
+            for use in accesses(name, reference, frame_traits.ref_lists):
                 (array, number), halo_rows = use.key, use.halo_rows
                 before = number == 0 and array in (*REFERENCE_ARRAYS, *PREVIOUS_FRAME_ARRAYS)
                 writer = writers.get((array, CURRENT) if before else use.key)
                 if not first and halo_rows is not None and writer and writer != name and number <= 0:
-                    key = writer, name, max(halo_rows) > frame_kind.size.mb_height, before
-                    fed_bytes[key] = fed_bytes.get(key, 0.0) + bytes_of(array, 1, 2, frame_kind.size)
+                    key = writer, name, max(halo_rows) > frame_traits.size.mb_height, before
+                    fed_bytes[key] = fed_bytes.get(key, 0.0) + bytes_of(array, 1, 2, frame_traits.size)
                 if use.writes:
                     writers[use.key] = name
             if name not in order:
@@ -64,12 +64,12 @@ def feeds(frame_kind: FrameKind) -> tuple[list[str], list[Feed]]:
 class RowSplitLp:
     """One linear program: for one frame, devices, models, and one placement of stages that do not split."""
 
-    def __init__(self, frame_kind: FrameKind, devices: Sequence[str], models: Models, placement: Placement) -> None:
-        self.frame_kind, self.devices, self.models = frame_kind, tuple(devices), models
+    def __init__(self, frame_traits: FrameTraits, devices: Sequence[str], models: Models, placement: Placement) -> None:
+        self.frame_traits, self.devices, self.models = frame_traits, tuple(devices), models
         self.placement: Placement = {**dict.fromkeys(EXTENDED, REPEATED), **placement}
-        self.height, self.count = frame_kind.size.mb_height, len(devices)
-        self.order, self.feeds = feeds(frame_kind)
-        self.times = Counter(name for names, _ in frame_kind.steps for name in names)
+        self.height, self.count = frame_traits.size.mb_height, len(devices)
+        self.order, self.feeds = feeds(frame_traits)
+        self.times = Counter(name for names, _ in frame_traits.steps for name in names)
         self.split = [name for name in self.order if name in SPLITTING and name not in placement]
         self.columns: dict[tuple[str, str, int], int] = {}
         self.rows: list[tuple[dict[int, float], float]] = []  # (coefficients, upper limit of their sum)
@@ -112,7 +112,7 @@ class RowSplitLp:
     def work(self, stage: str, k: int) -> list[tuple[float, tuple[dict[int, float], float]]]:
         """Seconds of a stage on a device."""
         share = self.share(stage, k)
-        device, size = self.devices[k], self.frame_kind.size
+        device, size = self.devices[k], self.frame_traits.size
         if not self.models.knows(stage, device) or share == ({}, 0.0):
             return []
         launch, each = self.models.line(stage, device, size.mb_width, size.mb_height)
@@ -199,7 +199,7 @@ class RowSplitLp:
 
     def _results(self) -> None:
         """Results of a GPU are downloaded within a period."""
-        size = self.frame_kind.size
+        size = self.frame_traits.size
         result_bytes = sum(bytes_of(name, 1, 2, size) for name in RESULTS)
         for k, device in enumerate(self.devices):
             if is_gpu(device) and "deblock" in self.split:

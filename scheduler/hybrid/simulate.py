@@ -11,7 +11,7 @@ from functools import lru_cache
 from ..stages import ENTROPY_STAGE, MAIN, SIDE, STAGES
 from .plan import HOST, Plan, is_gpu, memory_of
 from .residency import NOTHING
-from .route import COMPACT, Copy, FrameKind, Op, Run, route
+from .route import COMPACT, Copy, FrameTraits, Op, Run, route
 from .tuning.models import CPU, ENTROPY, ISSUE, LOAD, Models
 
 SIMULATED_FRAMES = 3  # the time between the ends of the last two counts
@@ -21,12 +21,12 @@ _LOOP = (MAIN, SIDE, "")  # streams that the next frame waits for
 
 
 @lru_cache(4096)
-def cycle(plan: Plan, frame_kind: FrameKind) -> tuple[tuple[Op, ...], ...]:
+def cycle(plan: Plan, frame_traits: FrameTraits) -> tuple[tuple[Op, ...], ...]:
     """Operations of a P frame, and of each frame of `then`, in the steady state: the residency before and after is equal."""
     valid, frames = NOTHING, tuple[tuple[Op, ...], ...]()
     for _ in range(MAX_ROUTED_FRAMES):
         after, routed = valid, []
-        for frame in frame_kind.frames:
+        for frame in frame_traits.frames:
             ops, after = route(plan, frame, after)
             routed.append(ops)
         frames = tuple(routed)
@@ -40,7 +40,7 @@ def cycle(plan: Plan, frame_kind: FrameKind) -> tuple[tuple[Op, ...], ...]:
 class Timeline:
     """Begin and end of each operation of the last frame, in seconds from the end of the frame before.
 
-    frames: with those of `then` in FrameKind, several; their operations follow one another.
+    frames: with those of `then` in FrameTraits, several; their operations follow one another.
     """
 
     ops: tuple[Op, ...]
@@ -98,17 +98,17 @@ class _Costs:
         return cls(ops, tuple(spent), tuple(engines))
 
 
-def simulate(plan: Plan, frame_kind: FrameKind, models: Models, ops: Sequence[Op] | None = None) -> Timeline:
-    """Simulate consecutive frames, SIMULATED_FRAMES times those of the kind. ops: of a frame; None: in the steady state."""
-    width = frame_kind.size.mb_width
+def simulate(plan: Plan, frame_traits: FrameTraits, models: Models, ops: Sequence[Op] | None = None) -> Timeline:
+    """Simulate consecutive frames, SIMULATED_FRAMES times those of the traits. ops: of a frame; None: in the steady state."""
+    width = frame_traits.size.mb_width
     single = plan.single
     gpu = single if single is not None and is_gpu(single) else None
     streams = gpu if models.streams > 1 else None  # only a GPU that works alone has several streams, by tuning
     frames = [
         _Costs.of(of_frame, width, models, gpu, streams)
-        for of_frame in (cycle(plan, frame_kind) if ops is None else (tuple(ops),))
+        for of_frame in (cycle(plan, frame_traits) if ops is None else (tuple(ops),))
     ]
-    loading = models.seconds(LOADING, gpu, frame_kind.size.mb_height, width) if gpu and models.knows(LOADING, gpu) else 0.0
+    loading = models.seconds(LOADING, gpu, frame_traits.size.mb_height, width) if gpu and models.knows(LOADING, gpu) else 0.0
     free: dict[Engine, float] = {}
     ended: dict[str, float] = {}  # end of each stage of the GPU that works alone
     last = before = 0.0
@@ -153,29 +153,29 @@ def _simulate_frame(
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predicted seconds a frame. parts: seconds by bottleneck; the slowest decides."""
+    """Predicted seconds a frame. times: seconds by bottleneck; the slowest decides."""
 
-    parts: dict[str, float] = field(default_factory=dict)
+    times: dict[str, float] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
         """Seconds a frame."""
-        return max(self.parts.values())
+        return max(self.times.values())
 
     @property
     def bound(self) -> str:
         """Name of the slowest part."""
-        return max(self.parts, key=lambda name: self.parts[name])
+        return max(self.times, key=lambda name: self.times[name])
 
 
-def predict(plan: Plan, frame_kind: FrameKind, models: Models, timeline: Timeline | None = None) -> Prediction:
+def predict(plan: Plan, frame_traits: FrameTraits, models: Models, timeline: Timeline | None = None) -> Prediction:
     """Predict a whole encode: the loop, the host thread that issues it, the threads that write bits, the links.
 
     CPU threads that work in the loop and write bits do both in sequence. A GPU that works alone writes the bits; the rest of
     that work is part of the host thread's time.
     """
-    timeline = timeline or simulate(plan, frame_kind, models)
-    size, threads, loop = frame_kind.size, models.threads, timeline.seconds
+    timeline = timeline or simulate(plan, frame_traits, models)
+    size, threads, loop = frame_traits.size, models.threads, timeline.seconds
     busy = timeline.busy()
     gpus = [device for device in plan.devices if is_gpu(device) and busy.get((device,))]
 
@@ -187,12 +187,12 @@ def predict(plan: Plan, frame_kind: FrameKind, models: Models, timeline: Timelin
     bits, load, issue = host(ENTROPY) / threads, host(LOAD), host(ISSUE)
     pixels = sum(seconds for key, seconds in busy.items() if len(key) == 1 and not is_gpu(key[0]))
     if plan.single in gpus:
-        parts = {"loop": loop, "host thread": load + issue}
+        times = {"loop": loop, "host thread": load + issue}
     elif gpus:
-        parts = {"bits": bits, "loop": loop, "host thread": load + issue}
-        parts["processor"] = pixels + bits + (load + issue) / threads
+        times = {"bits": bits, "loop": loop, "host thread": load + issue}
+        times["processor"] = pixels + bits + (load + issue) / threads
     else:
-        parts = {"bits": bits, "loop": loop + bits + load + issue}
+        times = {"bits": bits, "loop": loop + bits + load + issue}
     for (source, target), seconds in ((key, seconds) for key, seconds in busy.items() if len(key) == 2):
-        parts[f"copies {source} to {target}"] = seconds
-    return Prediction(parts)
+        times[f"copies {source} to {target}"] = seconds
+    return Prediction(times)

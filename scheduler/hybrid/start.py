@@ -11,7 +11,7 @@ from .executor import HybridExecutor
 from .plan import HOST, Plan, is_gpu
 from .planner import PINNED_ROWS, TRIES, make_plan
 from .probing import Probing
-from .route import FrameKind
+from .route import FrameTraits
 from .tuning.models import Models, filled, guess
 from .workers import CpuWorker, GpuWorker
 
@@ -21,9 +21,9 @@ FEWER_TRIES = 16  # plans that are simulated when frames wait for a plan
 
 @dataclass(frozen=True)
 class Hybrid:
-    """Input of the plan of device "hybrid". frame_kind: a typical frame; split: see CodingSettings."""
+    """Input of the plan of device "hybrid". frame_traits: a typical frame; split: see CodingSettings."""
 
-    frame_kind: FrameKind
+    frame_traits: FrameTraits
     split: tuple[int, int] | None = None
     warn: Callable[[str], None] | None = None
     models: Models | None = None  # of this machine; None: a guess that the first frames correct
@@ -32,12 +32,12 @@ class Hybrid:
     def plan(self, devices: tuple[str, ...], models: Models, tries: int = TRIES) -> tuple[Plan, bool]:
         """(the planner's or the forced plan, whether a later plan may use a second device)."""
         if self.split is not None:
-            frame_kind = self.frame_kind
-            height, has_b_frames = frame_kind.size.mb_height, frame_kind.size.has_b_frames
+            frame_traits = self.frame_traits
+            height, has_b_frames = frame_traits.size.mb_height, frame_traits.size.has_b_frames
             return Plan.split(
-                devices, height, *self.split, frame_kind.me, frame_kind.subme, frame_kind.cabac, has_b_frames
+                devices, height, *self.split, frame_traits.me, frame_traits.subme, frame_traits.cabac, has_b_frames
             ), False
-        planned = make_plan(devices, self.frame_kind, models, self.pins, tries)
+        planned = make_plan(devices, self.frame_traits, models, self.pins, tries)
         best = min(planned.single_device_seconds.values(), default=0.0)
         fast_enough = [device for device, seconds in planned.single_device_seconds.items() if TOO_SLOW * seconds < best]
         return planned.plan, not planned.pinned and len(fast_enough) > 1
@@ -66,7 +66,7 @@ def _hybrid(
     workers: list[CpuWorker | GpuWorker] = [CpuWorker(HOST, threads, n_rows, slices, trace)]
     try:
         try:
-            workers.append(GpuWorker(f"cuda:{ordinal}", gpu, n_rows, slices, trace, hybrid.frame_kind.size.has_b_frames))
+            workers.append(GpuWorker(f"cuda:{ordinal}", gpu, n_rows, slices, trace, hybrid.frame_traits.size.has_b_frames))
         except BaseException:
             gpu.close()
             raise

@@ -9,15 +9,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from ...cpu_simd.bundles import HalfSize, Planes
-from ...cpu_simd.decisions.lookahead import LOOK_PAD
-from ...cpu_simd.layout import COARSE_PAD
 from ...cuda_src.lookahead.half_size import half_size
 from ...cuda_src.lookahead.levels import count_samples, replace_samples
 from ...cuda_src.lookahead.lookahead import (
-    CAMERA_WORDS,
     SUM,
     WORDS,
     Motion,
@@ -42,6 +38,7 @@ from .brightness import brightness, levels_between
 from .costs import CostPending, CostQuery, Source, TreeFrame, position_between
 from .gpu_batch import COUNTS, MOST_NEW, MOST_PAIRS, MOST_TRIPLES, TABLE, Batch, GpuFrame
 from .gpu_tree import GpuTree
+from .lookahead_memory import LookaheadMemory
 
 KERNELS = tuple(f"lookahead/{name}" for name in ("half_size", "lookahead", "lookahead_intra", "levels", "macroblock_tree"))
 AQ_KERNELS = ("source/ac_energy", "quantiser/aq_offsets")
@@ -71,25 +68,24 @@ class GpuCosts:
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
         self._frames: dict[int, GpuFrame] = {}
         self._motions: dict[CostQuery, Motion] = {}  # by reference and frame
-        self._free_frames: dict[bool, list[GpuFrame]] = {False: [], True: []}  # by whether they have memory for a copy
-        self._free_motions: list[Motion] = []
+        self._memory = LookaheadMemory(gpu, self._mb_width, self._mb_height, self._shapes, aq is not None)
         self._free_batches: list[Batch] = []
-        self._memories: list[SearchMemory] = []  # of the jobs of a batch: batches run one after another
+        self._searches: list[SearchMemory] = []  # of the jobs of a batch: batches run one after another
         self._batches: deque[Batch] = deque()  # that are not collected, in order
         self.known: dict[CostQuery, int | None] = {}  # by query; None: under way
         self._counts: dict[int, tuple[list[int], np.ndarray]] = {}  # samples by their value, and brightness, of frames
-        self._free_coarse: list[np.ndarray] = []
         self._levelled: tuple[HalfSize, Motion] | None = None  # a reference with other levels, and motion from it
         self._new: list[int] = []  # frames whose work has not started: all came from the host, or all on the GPU
         self._tree: GpuTree | None = None
-        self._recordings: dict[RecordingKey, Recording] = {}  # of batches, by kind
+        self._recordings: dict[RecordingKey, Recording] = {}  # of batches, by key
         self.first = self.count = 0  # frames that are kept: from `first` on, before `count`
         with gpu:
             gpu.load((*KERNELS, *AQ_KERNELS) if aq else KERNELS)
             self._stream: Stream | None = gpu.urgent_stream()
             # of all frames, whose work follows one after another
-            self._planes = [self._array(shape, Sample) for shape in self._shapes]
-            self._energy, self._aq_offsets = (self._array((self._mb_height * self._mb_width,), np.int32) for _ in range(2))
+            self._planes = [self._memory.array(shape, Sample) for shape in self._shapes]
+            n_mb = self._mb_height * self._mb_width
+            self._energy, self._aq_offsets = (self._memory.array((n_mb,), np.int32) for _ in range(2))
             self._table = gpu.array(TABLE, np.int64)  # of all batches, which run one after another
 
     # ---- frames
@@ -97,17 +93,16 @@ class GpuCosts:
         """The next frame. Its work starts with the next call of `ahead` or `wait`, or behind more frames."""
         on_host = not isinstance(source, GpuSource)
         copied = self._copies and on_host
-        free = self._free_frames[copied]
         is_last = len(self._new) == MOST_NEW or (self._new and (self._frames[self._new[0]].source is None) != on_host)
-        if copied or not free or is_last:
+        if copied or is_last or not self._memory.has_frame(copied):
             with self._gpu:
                 if is_last:
                     self._start_new()
                 while copied and self._reads_forgotten():
                     self._collect_first()
-                if not free:
-                    free.append(self._make_frame(copied))
-        frame = free.pop()
+                frame = self._memory.frame(copied)
+        else:
+            frame = self._memory.frame(copied)
         if isinstance(source, GpuSource):
             frame.source = source.buffer
         elif frame.copied:
@@ -146,13 +141,13 @@ class GpuCosts:
             for query in frame.queries:
                 del self.known[query]
                 if (motion := self._motions.pop(query, None)) is not None:
-                    self._free_motions.append(motion)
+                    self._memory.free_motion(motion)
             self._counts.pop(number, None)
             frame.queries.clear()
             frame.source = None
             if not frame.copied:
                 frame.planes = ()
-            self._free_frames[frame.copied].append(frame)
+            self._memory.free_frame(frame)
         self.first = before
 
     # ---- costs
@@ -298,17 +293,17 @@ class GpuCosts:
 
     def _fill(self, batch: Batch, new: Sequence[int], pairs: Sequence[CostQuery], triples: Sequence[CostQuery]) -> None:
         """The table of a batch."""
-        while len(self._memories) < len(pairs):
-            self._memories.append(self._make_memory())
+        while len(self._searches) < len(pairs):
+            self._searches.append(self._memory.make_search(self._stream))
         rows = [0] * (WORDS * len(new))
-        for pair, memory in zip(pairs, self._memories):
+        for pair, memory in zip(pairs, self._searches):
             rows += self._pair(pair, memory)
         for triple in triples:
             rows += self._triple(triple)
         batch.fill(rows, [*[(number,) for number in new], *pairs, *triples], new=new)
 
     def _record(self, batch: Batch, frames: Sequence[GpuFrame], n_pairs: int) -> Recording:
-        """All calls of a batch, on stand-ins (recording.py) for the arrays of new frames; they are done too."""
+        """All calls of a batch, on placeholders (recording.py) for the arrays of new frames; they are done too."""
         jobs, results = batch.jobs[: batch.n_rows], batch.results[: batch.n_rows]
         host = HostBuffers(jobs, results, batch.event, *[buffer for frame in frames for buffer in frame.host_buffers()])
         addresses = [address for frame in frames for address in frame.addresses()]
@@ -329,10 +324,10 @@ class GpuCosts:
         """A new frame in half size, its adaptive quantisation, and its costs by intra prediction, of which `row` of the table
         gets the sum.
 
-        first: number of the stand-in for the first of its arrays.
+        first: number of the placeholder for the first of its arrays.
         """
         stream, height, source, energy = self._stream, self._mb_height, frame.source, self._energy
-        arrays = [self._stand_in(first + k, array) for k, array in enumerate(frame.arrays)]
+        arrays = [self._placeholder(first + k, array) for k, array in enumerate(frame.arrays)]
         half, intra = HalfSize(*arrays[: len(frame.half)]), arrays[len(frame.half)]
         if source is None:
             planes = [on_gpu.put(plane, stream) for on_gpu, plane in zip(self._planes, frame.planes)]
@@ -342,7 +337,7 @@ class GpuCosts:
         else:
             assert stream is not None
             read = enumerate((source.planes[0], source.energy), first + len(arrays))
-            luma, energy = (self._stand_in(number, array) for number, array in read)
+            luma, energy = (self._placeholder(number, array) for number, array in read)
             self._gpu.wait(stream, source.made)
             half_size(luma, 0, height, half, stream)
         if self._aq is not None:
@@ -352,12 +347,12 @@ class GpuCosts:
             self._gpu.record(source.seen, stream)
         lookahead_intra(half, 0, height, intra, row[SUM:], stream)
 
-    def _stand_in(self, number: int, array: DeviceArray) -> DeviceArray:
+    def _placeholder(self, number: int, array: DeviceArray) -> DeviceArray:
         """For an array, of any user of the GPU, that differs between replays of a recording."""
         return DeviceArray(self._gpu, placeholder_address(number), array.shape, array.dtype)
 
     def _keep(self, recording_key: RecordingKey, recording: Recording) -> None:
-        """For later batches of a kind."""
+        """For later batches of a key."""
         if len(self._recordings) == MOST_RECORDINGS:
             self._drop_recordings()
         self._recordings[recording_key] = recording
@@ -386,7 +381,7 @@ class GpuCosts:
             counts = table[COUNTS * k : COUNTS * (k + 1)].reshape(COUNTS * WORDS).view(np.int32)
             half = self._frames[number].half
             count_samples(half, counts, self._stream)
-            copied = self._free_coarse.pop() if self._free_coarse else self._gpu.pinned(half.coarse.shape, Sample)
+            copied = self._memory.coarse(half.coarse.shape)
             half.coarse.get(copied, self._stream)
             batch.counted.append((number, copied))
         self._download(batch)
@@ -395,11 +390,11 @@ class GpuCosts:
         """Start a batch with the cost of a frame from a reference with its levels; the samples of both are counted."""
         batch, current = self._next_batch(), self._frames[frame]
         if self._levelled is None:
-            self._levelled = self._make_half(), self._make_motion()
-            self._memories = self._memories or [self._make_memory()]
+            self._levelled = self._memory.make_half(), self._memory.make_motion()
+            self._searches = self._searches or [self._memory.make_search(self._stream)]
         half, motion = self._levelled
         levels = levels_between(self._counts[reference][0], self._counts[frame][0]).view(np.int64)
-        job = motion_job(current.half, half, current.intra, self._memories[0], motion)
+        job = motion_job(current.half, half, current.intra, self._searches[0], motion)
         batch.fill([*levels.tolist(), *job], [(reference, frame, frame)], LEVELS)
         table = self._upload(batch)
         of_reference = table[:LEVELS].reshape(LEVELS * WORDS).view(Sample)
@@ -433,7 +428,7 @@ class GpuCosts:
     def _pair(self, pair: CostQuery, memory: SearchMemory) -> list[int]:
         """The job of a pair, whose motion is kept."""
         reference, frame = self._frames[pair[0]], self._frames[pair[1]]
-        self._motions[pair] = motion = self._free_motions.pop() if self._free_motions else self._make_motion()
+        self._motions[pair] = motion = self._memory.motion()
         return motion_job(frame.half, reference.half, frame.intra, memory, motion)
 
     def _triple(self, triple: CostQuery, used: Used | None = None) -> list[int]:
@@ -480,32 +475,8 @@ class GpuCosts:
             if number >= self.first:
                 counts = batch.results[COUNTS * k : COUNTS * (k + 1)].view(np.int32).reshape(-1).tolist()
                 self._counts[number] = counts, brightness(coarse)
-            self._free_coarse.append(coarse)
+            self._memory.free_coarse(coarse)
         self._free_batches.append(batch)
-
-    # ---- memory
-    def _make_frame(self, copied: bool) -> GpuFrame:
-        n_mb, pinned = self._mb_height * self._mb_width, self._gpu.pinned
-        planes = [pinned(shape, Sample) for shape in self._shapes] if copied else ()
-        frame = planes, self._make_half(), self._array((n_mb,), np.uint16), copied
-        return GpuFrame(*frame, pinned((n_mb,), np.int32), self._array((n_mb,), np.int32)) if self._aq else GpuFrame(*frame)
-
-    def _make_half(self) -> HalfSize:
-        mb_height, mb_width = self._mb_height, self._mb_width
-        planes = self._array((4, 8 * mb_height + 2 * LOOK_PAD, 8 * mb_width + 2 * LOOK_PAD), Sample)
-        coarse = self._array((4 * mb_height + 2 * COARSE_PAD, 4 * mb_width + 2 * COARSE_PAD), Sample)
-        return HalfSize(planes, coarse, self._array((mb_height, mb_width), Sample))
-
-    def _make_motion(self) -> Motion:
-        n_mb = self._mb_height * self._mb_width
-        return Motion(self._array((n_mb, 2), np.int16), self._array((n_mb,), np.uint16))
-
-    def _make_memory(self) -> SearchMemory:
-        vector = self._array((self._mb_height * self._mb_width, 2), np.int16)
-        return SearchMemory(self._array((CAMERA_WORDS,), np.int32).fill(0, self._stream), self._array((2,), np.int16), vector)
-
-    def _array(self, shape: Sequence[int], dtype: DTypeLike) -> DeviceArray:
-        return self._gpu.array(shape, dtype, "the lookahead")
 
 
 def _pairs(query: CostQuery) -> tuple[CostQuery, ...]:

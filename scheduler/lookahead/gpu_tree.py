@@ -112,10 +112,10 @@ class GpuTree:
 
     def _place(self, memory: Memory, first: int, n: int, rows: np.ndarray) -> None:
         """The jobs of the n frames from `first` on in the order of their turns -> rows: int64[n, WORDS]."""
-        jobs, places = memory.jobs[:n], np.arange(n)
-        jobs[:, AMOUNT] = memory.amounts.ptr + 8 * self._n_mb * places
-        jobs[:, OFFSETS] = memory.offsets.ptr + 4 * self._n_mb * places
-        gives = jobs[:, GIFTS : GIFTS + 2] - first  # places; below 0: to none, or one that has left
+        jobs, indices = memory.jobs[:n], np.arange(n)
+        jobs[:, AMOUNT] = memory.amounts.ptr + 8 * self._n_mb * indices
+        jobs[:, OFFSETS] = memory.offsets.ptr + 4 * self._n_mb * indices
+        gives = jobs[:, GIFTS : GIFTS + 2] - first  # indices; below 0: to none, or one that has left
         order, after = _order(gives.tolist())
         np.take(jobs, order, 0, rows, "clip")
         rows[:, AFTER] = after
@@ -146,11 +146,11 @@ class GpuTree:
 
 
 def _order(gives: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the frames in the order of their turns, and how many of these must have ended before each. gives: places."""
+    """Places of the frames in the order of their turns, and how many of these must have ended before each. gives: indices."""
     depth = [0] * len(gives)
-    for place in range(len(gives) - 1, -1, -1):
-        below = depth[place] + 1
-        for to in gives[place]:
+    for index in range(len(gives) - 1, -1, -1):
+        below = depth[index] + 1
+        for to in gives[index]:
             if to >= 0 and depth[to] < below:
                 depth[to] = below
     depths = np.array(depth, np.int64)

@@ -234,7 +234,7 @@ class FrameCosts:
         return mv, cost
 
     def _chosen(self, kernel: Any, *arguments: Any) -> Callable[..., Any]:
-        """The function of a kernel, whose arguments are of the same kinds in every call."""
+        """The function of a kernel, whose arguments are of the same types in every call."""
         chosen: Callable[..., Any] | None = self._kernels.get(kernel)
         if chosen is None:
             chosen = self._kernels[kernel] = kernel.chosen(*arguments)

@@ -9,7 +9,7 @@ from h264lite.encoder.settings.device_prediction import predict_single_device
 from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.hybrid.plan import SPLITS
 from h264lite.scheduler.hybrid.planner import make_plan
-from h264lite.scheduler.hybrid.route import FrameKind
+from h264lite.scheduler.hybrid.route import FrameTraits
 from h264lite.scheduler.hybrid.tuning.models import CPU, ISSUE, LOAD, Curve, Link, Models, guess
 from h264lite.scheduler.trace import HOST, Trace
 
@@ -38,7 +38,7 @@ def measured(encodes, events, streams=4):
 
 
 def picture(encode, ref=1):
-    return FrameKind(Size(encode.mb_width, encode.mb_height, 48), ref, ref)
+    return FrameTraits(Size(encode.mb_width, encode.mb_height, 48), ref, ref)
 
 
 def too_slow_then_too_fast(n):
@@ -54,7 +54,7 @@ def test_where_the_gpu_binds_its_loop_takes_what_a_frame_took(streams):
         prediction = predict_single_device(models, GPU, picture(encode))
         assert abs(predict_single_device(before, GPU, picture(encode)).seconds / encode.frame - 1) > 0.05
         assert prediction.bound == "loop" and prediction.seconds == pytest.approx(encode.frame, rel=0.003)
-        assert prediction.parts["host thread"] == pytest.approx(0.7 * encode.frame, rel=0.003)  # all but what it waits
+        assert prediction.times["host thread"] == pytest.approx(0.7 * encode.frame, rel=0.003)  # all but what it waits
         changed = [models.stages[name, GPU].at(encode.macroblocks) / before.stages[name, GPU].at(encode.macroblocks)
                    for name in ("full_search", "mode_decision", "inter_residual")]
         assert changed == pytest.approx([changed[0]] * 3, rel=1e-3)  # as they are beside each other

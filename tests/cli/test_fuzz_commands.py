@@ -21,8 +21,8 @@ def campaign(kind, seed, cases):
 
 
 @pytest.mark.parametrize(("kind", "cases", "words"), [
-    ("headers", 3000, ("0 frames", "2 frames", "InputError", "OptionError")), ("misuse", 250, ("refused", "taken")),
-    ("options", 3000, ("refused", "taken", "command 1", "command 2")),
+    ("headers", 1000, ("0 frames", "2 frames", "InputError", "OptionError")), ("misuse", 100, ("refused", "taken")),
+    ("options", 1000, ("refused", "taken", "command 1", "command 2")),
 ])  # fmt: skip
 def test_what_is_wrong_is_refused_by_name_and_the_rest_is_right(kind, cases, words):
     output = campaign(kind, 1, cases)

@@ -49,6 +49,7 @@ def frames_in(path):
     return len(FRAME.findall(path.read_bytes())) if path.exists() else 0
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("after", [1, 2, 5, 10, 20])
 def test_a_signal_finishes_the_file(clip, tmp_path, number, after):
@@ -225,7 +226,25 @@ def test_handlers_are_put_back():
     before = signal.getsignal(signal.SIGINT)
     with StopSignals() as stop:
         os.kill(os.getpid(), signal.SIGINT)
-        assert stop.asked
+        assert stop.is_requested
         with pytest.raises(Interrupted), stop.waiting():
             pytest.fail("must not be reached")
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_signal_while_kernels_are_compiled(clip, tmp_path):
+    """The first run compiles for minutes: the command ends after the kernel at work, and the next one compiles the rest."""
+    out = tmp_path / "out.264"
+    out.write_bytes(b"a stream")
+    words = [sys.executable, "-m", "h264lite", "encode", str(clip), str(out), "--device", "cpu", "--threads", "1"]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, env=environment)
+    while b"compiling" not in (line := process.stderr.readline()):
+        assert line, "the command ended"
+    time.sleep(2)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    told = process.stderr.read().decode()
+    assert process.wait(60) == 130 and time.monotonic() - begin < 40, "all kernels take longer"
+    assert "interrupted before the first frame; nothing was written" in told and "Traceback" not in told
+    assert out.read_bytes() == b"a stream"

@@ -23,7 +23,7 @@ from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
 from h264lite.encoder.gops.gops import count_lanes
 from h264lite.encoder.settings import device_prediction, tuning_lookup
 from h264lite.encoder.settings.config import Config
-from h264lite.jit import cache_folder as kernel_place
+from h264lite.jit import cache_folder as cache_folders
 from h264lite.jit import numba_free
 from h264lite.scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, guess
 from h264lite.scheduler.hybrid.tuning.tuning_file import Machine, Tuning, cache_file, now, read, save
@@ -146,7 +146,7 @@ def test_tune_measures_every_stage_on_every_device(quick, gpu, capfd, monkeypatc
 
 def medium_kind(columns, rows):
     """P frames of preset medium."""
-    return device_prediction.frame_kind_of(columns, rows, subme=6, cabac=True)
+    return device_prediction.frame_traits_of(columns, rows, subme=6, cabac=True)
 
 
 def test_what_tune_predicts_is_what_it_measured(quick, gpu, tmp_path):
@@ -559,8 +559,8 @@ def test_bench_says_how_far_predictions_are_off(quick, gpu, tmp_path, capfd):
     models = read(cache_file().read_text(), "x").models
     for row, (width, height) in zip(report["sizes"], ((1920, 1080), (1024, 576))):
         rows, columns = -(-height // 16), width // 16
-        frame_kind = medium_kind(columns, rows)
-        rate = 1 / device_prediction.predict_single_device(models, "cuda:0", frame_kind).seconds
+        frame_traits = medium_kind(columns, rows)
+        rate = 1 / device_prediction.predict_single_device(models, "cuda:0", frame_traits).seconds
         measured = 1 / (1.1 * gpu_takes(rows, columns)[0])  # four streams, four rows a tile: not as tune chose
         assert row["predicted_encode_fps"]["cuda"] == pytest.approx(rate, rel=1e-3)
         assert row["predicted_off_percent"]["cuda"] == pytest.approx(100 * (rate / measured - 1), abs=0.1)
@@ -685,7 +685,7 @@ def test_doctor_names_compiled_kernels_that_may_not_be_read(monkeypatch, tmp_pat
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(kernel_place.os, "access", lambda place, mode: not mode & os.W_OK and "__pycache__" in str(place))
+    monkeypatch.setattr(cache_folders.os, "access", lambda place, mode: not mode & os.W_OK and "__pycache__" in str(place))
     monkeypatch.setattr(numba_free.os, "listdir", closed)
     assert first_run.will_compile()
     facts = doctor_command.examine()

@@ -69,12 +69,12 @@ def test_a_part_has_a_new_name_each_time_and_goes_if_nothing_comes_of_it(tmp_pat
     target = tmp_path / "a name.ending"
     parts = []
     for _ in range(2):
-        place = Replacement(str(target))
-        parts.append(place.part)
-        assert place.part.endswith(".ending") and os.path.dirname(place.part) == str(tmp_path)
-        assert stat.S_ISREG(os.lstat(place.part).st_mode)
-        place.discard()
-        place.discard()
+        replacement = Replacement(str(target))
+        parts.append(replacement.temporary)
+        assert replacement.temporary.endswith(".ending") and os.path.dirname(replacement.temporary) == str(tmp_path)
+        assert stat.S_ISREG(os.lstat(replacement.temporary).st_mode)
+        replacement.discard()
+        replacement.discard()
     assert len(set(parts)) == 2 and not os.listdir(tmp_path)
     with pytest.raises(OSError, match="No such file") as caught:
         Replacement(str(tmp_path / "none" / "x"))
@@ -167,7 +167,7 @@ def test_files_that_are_read_are_no_outputs(tmp_path, clip, capfd):
 def test_a_stream_to_a_device(clip, node, muxer):
     if muxer in ("mkv", "mov"):
         pytest.importorskip("av", reason="PyAV writes this container")
-    assert encode(clip, node, "--muxer", muxer) in (0, 1)  # a device has no place to go back to in .mov
+    assert encode(clip, node, "--muxer", muxer) in (0, 1)  # a device has no replacement to go back to in .mov
 
 
 def test_a_page_that_fails_leaves_the_device_or_the_earlier_page(tmp_path, node):

@@ -71,6 +71,7 @@ def random_state(rng, n_mb, n_ref, largest):
     return state
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("kind", ["noise", "extremes", "waves"])
 @pytest.mark.parametrize("largest", [9, 130, 700])
 @pytest.mark.parametrize("tools", [BASELINE, CodingTools(0, 1, 1), CodingTools(1, 1, 0), CodingTools(1, 1, 1)])

@@ -40,6 +40,7 @@ inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 namespace emu {
 
 constexpr size_t STACK_BYTES = 128 << 10;
+constexpr size_t STEP_BYTES = 5 << 6;  // between the ends of stacks, which else share few lines of the cache
 constexpr size_t SHARED_BYTES = 228 << 10;  // what a multiprocessor of an H100 has
 constexpr unsigned RESIDENT = 64;           // blocks that may be on the way at once
 
@@ -49,12 +50,12 @@ struct Fiber {
   char *stack = nullptr;
   const unsigned *gate = nullptr;  // waits while *gate == closed
   unsigned closed = 0;
-  bool done = false, spun = false;
+  bool done = false;
   dim3 thread{};
   unsigned linear = 0;
   Block *block = nullptr;
 };
-struct WarpGate { unsigned mask, arrived, generation; uint64_t value[2][32]; };
+struct WarpGate { unsigned mask, lanes, arrived, generation, folded; uint64_t value[2][32], result; };
 struct Warp { std::vector<std::unique_ptr<WarpGate>> gates; };
 struct Block {
   dim3 index{};
@@ -63,6 +64,8 @@ struct Block {
   unsigned live = 0, arrived = 0, generation = 0;
   uint64_t collected[2] = {0, 0};  // operands of __syncthreads_or and __syncthreads_count
   std::vector<unsigned> order;
+  size_t at = 0;      // the thread that runs, by its place in `order`
+  bool spun = false;  // one of those that ran since the first in `order` waits for another block
   char *shared = nullptr;
   size_t used = 0;
   std::vector<std::pair<const void *, char *>> statics;
@@ -154,7 +157,21 @@ inline unsigned random_below(unsigned n) {
   return unsigned((launch->random >> 33) % n);
 }
 
-inline void hand_over() { emu_switch(&current->sp, scheduler_sp); }
+inline Fiber *next_from(Block &b, size_t at) {  // that can go on; nullptr: none till the last in `order`
+  for (; at < b.order.size(); at++) {
+    Fiber &f = b.fibers[b.order[at]];
+    if (f.done || (f.gate && *f.gate == f.closed)) continue;
+    b.at = at;
+    return &f;
+  }
+  return nullptr;
+}
+
+inline void hand_over() {  // to the next thread at once, which takes half the switches of a way over the scheduler
+  Fiber *self = current, *next = next_from(*self->block, self->block->at + 1);
+  if (next) current = next;
+  emu_switch(&self->sp, next ? next->sp : scheduler_sp);
+}
 
 inline void wait_while(const unsigned *gate, unsigned closed) {
   current->gate = gate;
@@ -163,7 +180,7 @@ inline void wait_while(const unsigned *gate, unsigned closed) {
   current->gate = nullptr;
 }
 
-inline void spin() { current->spun = true; hand_over(); }
+inline void spin() { current->block->spun = true; hand_over(); }
 
 inline void fiber_main() {
   using A = int64_t;  // every argument is an integer or a pointer: one register or one slot of the stack each
@@ -203,7 +220,7 @@ inline std::unique_ptr<Block> start_block(unsigned n, unsigned seed) {
     f.linear = i;
     f.thread = {i % t.x, i / t.x % t.y, i / t.x / t.y};
     f.stack = take(stack_pool, STACK_BYTES);
-    f.sp = first_frame(f.stack + STACK_BYTES, fiber_main);
+    f.sp = first_frame(f.stack + STACK_BYTES - i * STEP_BYTES % (STACK_BYTES / 4), fiber_main);
     b->order.push_back(seed == 1 ? count - 1 - i : i);
   }
   if (seed > 1)
@@ -221,20 +238,16 @@ enum Outcome { FINISHED, STALLED, DEADLOCK };
 inline Outcome run_block(Block &b) {  // until it ends, or until nothing in it moves without another block
   for (int waits = 0;;) {
     uint64_t before = launch->progress;
-    bool ran = false, spun = false;
-    for (unsigned i : b.order) {
-      Fiber &f = b.fibers[i];
-      if (f.done || (f.gate && *f.gate == f.closed)) continue;
-      f.spun = false;
-      current = &f;
-      emu_switch(&scheduler_sp, f.sp);
-      ran = true;
-      spun |= f.spun;
+    b.spun = false;
+    Fiber *first = next_from(b, 0);
+    if (first) {
+      current = first;
+      emu_switch(&scheduler_sp, first->sp);  // until the last in `order` has run
     }
     if (!b.live) return FINISHED;
-    if (!ran) return DEADLOCK;
-    waits += spun;
-    if (spun && (launch->progress == before || waits > 64)) return STALLED;  // also if it waits with warp operations
+    if (!first) return DEADLOCK;
+    waits += b.spun;
+    if (b.spun && (launch->progress == before || waits > 64)) return STALLED;  // also if it waits with warp operations
   }
 }
 
@@ -306,40 +319,47 @@ inline uint64_t block_barrier(unsigned value, bool count) {
   return sum;
 }
 
-template <class T> WarpGate &exchange(unsigned mask, T value, unsigned &parity) {
+template <class T> WarpGate &exchange(unsigned mask, T value, unsigned &gen) {
   static_assert(sizeof(T) <= 8, "values of a warp operation have at most 8 bytes");
   Warp &w = current->block->warps[current->linear >> 5];
   unsigned size = std::min<unsigned>(32, unsigned(current->block->fibers.size()) - (current->linear & ~31u));
   if (size < 32) mask &= (1u << size) - 1;
   WarpGate *g = nullptr;
   for (auto &x : w.gates) if (x->mask == mask) g = x.get();
-  if (!g) { w.gates.emplace_back(new WarpGate{mask, 0, 0, {}}); g = w.gates.back().get(); }
-  unsigned gen = g->generation;
-  parity = gen & 1;
-  memcpy(&g->value[parity][lane()], &value, sizeof(T));
-  if (++g->arrived == unsigned(__builtin_popcount(mask))) { g->arrived = 0; g->generation++; launch->progress++; }
+  if (!g) {
+    w.gates.emplace_back(new WarpGate{mask, unsigned(__builtin_popcount(mask)), 0, 0, ~0u, {}, 0});
+    g = w.gates.back().get();
+  }
+  gen = g->generation;
+  memcpy(&g->value[gen & 1][lane()], &value, sizeof(T));
+  if (++g->arrived == g->lanes) { g->arrived = 0; g->generation++; launch->progress++; }
   else wait_while(&g->generation, gen);
   return *g;
 }
 template <class T, class F> T fold(unsigned mask, T value, F f) {
-  unsigned parity;
-  WarpGate &g = exchange(mask, value, parity);
+  unsigned gen;
+  WarpGate &g = exchange(mask, value, gen);
   T r{};
-  bool first = true;
-  for (unsigned i = 0; i < 32; i++)
-    if (g.mask >> i & 1) {
-      T v;
-      memcpy(&v, &g.value[parity][i], sizeof(T));
-      r = first ? v : f(r, v);
-      first = false;
-    }
+  if (g.folded != gen) {  // by the first lane that goes on; the next result waits for all lanes to have left this one
+    bool first = true;
+    for (unsigned i = 0; i < 32; i++)
+      if (g.mask >> i & 1) {
+        T v;
+        memcpy(&v, &g.value[gen & 1][i], sizeof(T));
+        r = first ? v : f(r, v);
+        first = false;
+      }
+    g.folded = gen;
+    memcpy(&g.result, &r, sizeof(T));
+  }
+  memcpy(&r, &g.result, sizeof(T));
   return r;
 }
 template <class T> T from_lane(unsigned mask, T value, int source) {
-  unsigned parity;
-  WarpGate &g = exchange(mask, value, parity);
+  unsigned gen;
+  WarpGate &g = exchange(mask, value, gen);
   T v;
-  memcpy(&v, &g.value[parity][source & 31], sizeof(T));
+  memcpy(&v, &g.value[gen & 1][source & 31], sizeof(T));
   return v;
 }
 

@@ -49,8 +49,17 @@ def resources(text):
     return kernels
 
 
+SOME = {"decide/mode_decision", "search/subpel_refine", "loopfilter/deblock"}  # nvcc takes minutes for all
+
+
 @needs_nvcc
-@pytest.mark.parametrize("name", (*compiler.module_names(), *papers.MODULES))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in SOME else pytest.mark.slow)
+        for name in (*compiler.module_names(), *papers.MODULES)
+    ],
+)
 def test_no_kernel_spills(name, tmp_path, capsys):
     """On the GPU that the figures are for; other architectures in the slow test."""
     kernels = report(name, "90", tmp_path)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import InputPlanes, InputRgb, Planes
 from h264lite.cpu_simd.source import convert
-from h264lite.cpu_simd.source.convert import KINDS, HostRgb
+from h264lite.cpu_simd.source.convert import RGB_DTYPES, HostRgb
 from h264lite.cuda_src.runtime.device import DeviceArray
 from h264lite.cuda_src.source.convert import load_i420, load_rgb
 from h264lite.scheduler.frames.frame import Frame
@@ -151,7 +151,7 @@ def arrangements(samples):
     yield samples.transpose(2, 1, 0).ravel(), (0, plane, 2 * plane, height, 1)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", RGB_DTYPES)
 def test_rgb(device, kind):  # noqa: F811
     """Each layout and type by its definition, on both devices."""
     rng = np.random.default_rng(seed := 92)
@@ -172,7 +172,7 @@ def test_rgb(device, kind):  # noqa: F811
                 compare(out, want)
 
 
-@pytest.mark.parametrize("kind", KINDS[1:])
+@pytest.mark.parametrize("kind", RGB_DTYPES[1:])
 def test_every_value_rounds_alike(device, kind):  # noqa: F811
     """All values of 16 bits, no numbers among them; of 32 and 64 bits those around each step."""
     if kind.endswith("16"):

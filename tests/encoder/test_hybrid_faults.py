@@ -21,7 +21,8 @@ from ..support import round_trip
 from .test_cuda_frames import Array
 from .test_hybrid_streams import config, encode
 
-WIDTH, HEIGHT, FRAMES = 34, 66, 8
+WIDTH, HEIGHT, FRAMES = 18, 66, 8
+QUICK = {"subme": 1, "merange": 4, "partitions": "none"}  # few stages: a fault does not ask which
 
 
 @pytest.fixture(scope="module")
@@ -32,24 +33,25 @@ def clip():
 @on_gpus
 @pytest.mark.parametrize("silent", (False, True))
 @pytest.mark.parametrize(
-    ("split", "options"), ((("half", 1), {"threads": 1}), (("one", 1), {"threads": 3, "ref": 3}),
-                           (("half", 0), {"threads": 2, "keyint": 3, "ref": 2})), ids=str,
+    ("split", "options"), ((("half", 1), {"threads": 1, **QUICK}), (("one", 1), {"threads": 3, "ref": 3}),
+                           (("half", 0), {"threads": 2, "keyint": 3, "ref": 2, **QUICK})), ids=str,
 )  # fmt: skip
 def test_it_goes_on_with_the_same_bytes(driver, clip, split, options, silent):  # noqa: F811
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu", **options))
     settings = config(WIDTH, HEIGHT, split, device="hybrid", **options)
     counts = launches_by_frame(driver, clip, lambda: h264lite.Encoder.from_config(settings))
-    for frame in (0, 1, 4, FRAMES - 1):
-        for at in (counts[frame], (counts[frame] + counts[frame + 1]) // 2):
-            driver.launches, driver.fail_after, driver.silent = counts[0], at, silent
-            with warnings.catch_warnings(record=True) as said:
-                warnings.simplefilter("always")
-                with h264lite.Encoder.from_config(settings, True) as encoder:
-                    packets = round_trip.packets_of(encoder, clip)
-            driver.fail_after = None
-            texts = [str(w.message) for w in said if w.category is RuntimeWarning]
-            assert len(texts) == 1 and "continuing on the CPU from frame" in texts[0], texts
-            assert b"".join(packet.data for packet in packets) == expected, (frame, at)
+    for n, frame in enumerate((0, 1, 4, FRAMES - 1)):
+        places = counts[frame], (counts[frame] + counts[frame + 1]) // 2
+        at = places[(n + silent) % 2]  # the other one with the other kind of loss
+        driver.launches, driver.fail_after, driver.silent = counts[0], at, silent
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            with h264lite.Encoder.from_config(settings, True) as encoder:
+                packets = round_trip.packets_of(encoder, clip)
+        driver.fail_after = None
+        texts = [str(w.message) for w in said if w.category is RuntimeWarning]
+        assert len(texts) == 1 and "continuing on the CPU from frame" in texts[0], texts
+        assert b"".join(packet.data for packet in packets) == expected, (frame, at)
 
 
 def test_a_gpu_that_hangs_counts_as_lost(driver, clip, monkeypatch):  # noqa: F811
@@ -77,13 +79,13 @@ def test_a_full_gpu(driver, clip):  # noqa: F811
 
 
 def test_nothing_is_allocated_for_later_frames(driver):  # noqa: F811
-    settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=3, keyint=20)
+    settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=3, keyint=20, **QUICK)
     still = round_trip.noise_clip(WIDTH, HEIGHT, 4, 2)
     check_that_nothing_grows(driver, still, lambda: h264lite.Encoder.from_config(settings))
 
 
 def test_nothing_is_allocated_for_frames_on_the_gpu(driver):  # noqa: F811
-    settings, other = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=1), Device()
+    settings, other = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=1, **QUICK), Device()
     with other:
         clip = round_trip.noise_clip(WIDTH, HEIGHT, 2, 2)
         still = [tuple(Array(other.upload(plane)) for plane in planes) for planes in clip]

@@ -8,7 +8,7 @@ from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.hybrid.plan import Plan
 from h264lite.scheduler.hybrid.residency import NOTHING, resident_in
-from h264lite.scheduler.hybrid.route import FrameKind, all_resident_in, route
+from h264lite.scheduler.hybrid.route import FrameTraits, all_resident_in, route
 from h264lite.scheduler.hybrid.workers import CpuWorker
 
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
@@ -17,7 +17,8 @@ from ..support import round_trip
 from .test_cuda_frames import upload
 from .test_hybrid_streams import config, encode
 
-WIDTH, HEIGHT, ROWS, FRAMES = 34, 66, 5, 14
+WIDTH, HEIGHT, ROWS, FRAMES = 18, 66, 5, 14
+QUICK = {"subme": 1, "merange": 4, "partitions": "none"}
 DEVICES = ("cpu", "cuda:0")
 PLANS = {"split": (2, 1), "other split": (4, 0), "cpu": (ROWS, 0), "gpu": (0, 1)}
 OWN = {"c": CpuWorker, "g": CudaExecutor, "-": type(None)}
@@ -45,8 +46,8 @@ def encode_by(changes, clip, keep=True, **options):
 
 @on_gpus
 @pytest.mark.parametrize(
-    "options", ({"threads": 1}, {"threads": 2, "ref": 3, "slices": 2}, {"threads": 3, "ref": 3, "qp": 3},
-                {"threads": 4, "ref": 2, "no_deblock": True}), ids=str,
+    "options", ({"threads": 1, **QUICK}, {"threads": 2, "ref": 3, "slices": 2}, {"threads": 3, "ref": 3, "qp": 3, **QUICK},
+                {"threads": 4, "ref": 2, "no_deblock": True, **QUICK}), ids=str,
 )  # fmt: skip
 def test_to_one_device_and_back(driver, clip, options):  # noqa: F811
     """The first picture of a plan still gathers what the device lacks; from the next on it works alone."""
@@ -66,7 +67,7 @@ def test_to_one_device_and_back(driver, clip, options):  # noqa: F811
 @pytest.mark.parametrize("threads", (1, 2, 3, 4))
 def test_where_a_group_of_pictures_begins(driver, clip, threads):  # noqa: F811
     """An IDR frame reads nothing of earlier ones: the device that does everything begins with it, at once."""
-    options = {"threads": threads, "ref": 3, "keyint": 4}
+    options = {"threads": threads, "ref": 3, "keyint": 4, **QUICK}
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu", **options))
     changes = {3: "gpu", 4: "cpu", 7: "split", 8: "gpu", 12: "cpu", 13: "gpu"}
     stream, alone, _ = encode_by(changes, clip, **options)
@@ -75,11 +76,11 @@ def test_where_a_group_of_pictures_begins(driver, clip, threads):  # noqa: F811
 
 def test_every_picture_of_a_change(driver, clip):  # noqa: F811
     """Wherever the plan changes, to the other device and back after one frame or three."""
-    expected, _ = encode(clip[:8], config(WIDTH, HEIGHT, device="cpu", ref=3))
+    expected, _ = encode(clip[:8], config(WIDTH, HEIGHT, device="cpu", ref=3, **QUICK))
     for at in (1, 2, 4):
         for device in ("cpu", "gpu"):
             for back in (1, 3):
-                stream, _, _ = encode_by({at: device, at + back: "split"}, clip[:8], ref=3)
+                stream, _, _ = encode_by({at: device, at + back: "split"}, clip[:8], ref=3, **QUICK)
                 assert stream == expected, (at, device, back)
 
 
@@ -96,7 +97,7 @@ def test_pictures_that_lie_on_the_gpu(driver, clip):  # noqa: F811
     device.close()
 
 
-LOSSES = ({"threads": 1}, {"threads": 3, "ref": 3}, {"threads": 2, "ref": 2, "keyint": 5})
+LOSSES = ({"threads": 1, **QUICK}, {"threads": 3, "ref": 3, **QUICK}, {"threads": 2, "ref": 2, "keyint": 5})
 
 
 @on_gpus
@@ -162,7 +163,7 @@ def test_no_room_for_it(driver, clip):  # noqa: F811
 
 
 def test_nothing_is_allocated_once_both_ways_were_gone(driver, clip):  # noqa: F811
-    settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=2)
+    settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=2, **QUICK)
     plans = [Plan.split(DEVICES, ROWS, *PLANS[name]) for name in ("split", "gpu", "split", "cpu")]
     with h264lite.Encoder.from_config(settings) as encoder:
         executor = switching_executor_of(encoder)
@@ -184,10 +185,10 @@ def test_what_one_device_leaves_is_what_a_route_leaves(n_ref, single):
     whole, divided = Plan.split(DEVICES, ROWS, ROWS * (not single), single), Plan.split(DEVICES, ROWS, 2, 1)
     valid, memory = NOTHING, DEVICES[single]
     for n in range(4):
-        _, valid = route(divided, FrameKind(size, min(n, n_ref), max(1, n_ref)), valid)
+        _, valid = route(divided, FrameTraits(size, min(n, n_ref), max(1, n_ref)), valid)
     assert not all_resident_in(valid, memory, ROWS)
     for n in range(5):
-        _, valid = route(whole, FrameKind(size, min(n, n_ref), max(1, n_ref)), valid)
+        _, valid = route(whole, FrameTraits(size, min(n, n_ref), max(1, n_ref)), valid)
         assert all_resident_in(valid, memory, ROWS)
     only = tuple((key, tuple(pair for pair in held if pair[0] == memory)) for key, held in valid)
     assert only == resident_in(memory, max(1, n_ref), ROWS)

@@ -24,8 +24,11 @@ SPLITS = ("none", "one", "half", "all but one", "all")
 
 
 def config(width, height, split=None, **options):
-    """Settings with a forced split: (rows of the processor by name, who does whole stages); few stages unless asked for."""
-    plain = Config.from_options(width=width, height=height, **{"qp": 24, "bframes": 0, "threads": 2, "subme": 4, **options})
+    """Settings with a forced split: (rows of the processor by name, who does whole stages); few stages, and a short search,
+    unless asked for.
+    """
+    few = {"qp": 24, "bframes": 0, "threads": 2, "subme": 4, "merange": 8}
+    plain = Config.from_options(width=width, height=height, **{**few, **options})
     if split is None:
         return plain
     height = plain.coding.mb_height

@@ -76,6 +76,7 @@ def checked(clip, **options):
     return frames
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("tools", TOOLS, ids=str)
 def test_decoders(mapped, tools):
     frames = checked(round_trip.noise_clip(WIDTH, HEIGHT, 5, 3), aq_mode=1, bits_by_kind=True, **tools)

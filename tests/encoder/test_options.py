@@ -15,17 +15,10 @@ import pytest
 from h264lite.encoder.errors import DeviceError, Error, OptionError
 from h264lite.encoder.settings.config import Config, check_fields
 from h264lite.encoder.settings.keywords import EncoderOptions
-from h264lite.encoder.settings.options import (
-    ALL,
-    API,
-    BY_NAME,
-    OPTIONS,
-    read_options,
-    show,
-    unknown_option,
-)
+from h264lite.encoder.settings.options import ALL, API, BY_NAME, OPTIONS, show
 from h264lite.encoder.settings.presets import CAVLC_PRESETS, PRESETS, preset
 from h264lite.encoder.settings.tunes import OF_USE, TUNES, TUNES_WITH_RATE, WITH_RATE, ZERO_LATENCY, Change
+from h264lite.encoder.settings.user_options import read_options, unknown_option
 from h264lite.encoder.settings.x264_options import DISPENSABLE, EQUAL, HINTS, IS_SWITCH, SHORT, UNBUILT, VALUES
 from h264lite.scheduler.stages import BY_BITS
 

@@ -230,7 +230,7 @@ def test_the_rate_factor_is_that_of_the_rate(statistics):
 ))  # fmt: skip
 def test_a_first_pass_at_a_very_different_rate_is_warned_of(bitrate, says, statistics, recwarn, monkeypatch):
     """Once, also where several parts are coded at once."""
-    monkeypatch.setattr("h264lite.encoder.gops.gops._parts_of", lambda first: (range(6), range(6, 12)))
+    monkeypatch.setattr("h264lite.encoder.gops.gops._sections_of", lambda first: (range(6), range(6, 12)))
     for gops in (1, 2):
         recwarn.clear()
         warnings.simplefilter("always")

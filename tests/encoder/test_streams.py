@@ -35,6 +35,7 @@ def planes(clip: sequences.Clip, count: int, start: int = 0) -> list:
     ]
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("qp", (0, 12, 27, 40, 51))
 @pytest.mark.parametrize(
     "tools",

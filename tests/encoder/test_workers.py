@@ -184,7 +184,7 @@ def test_two_passes(clip, tmp_path, monkeypatch):
     assert streams[0] == streams[1]
     config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", bitrate=300, preset="superfast", keyint=50,
                                  bframes=2, pass_=2, stats=stats, fps=25, frames=0)  # fmt: skip
-    assert len(second_pass.parts_of(config.rate.first_pass)) > 1
+    assert len(second_pass.sections_of(config.rate.first_pass)) > 1
 
 
 def test_the_command_and_its_reports(clip, raw, tmp_path, monkeypatch):

@@ -241,14 +241,14 @@ def _slice(
         header.delta_pic_order_cnt_bottom = state.plan["bottom"]
     if "long_term" in rewrites and header.idr:
         header.long_term_reference_flag = state.plan["long_term"]
-    if "direct" in rewrites and header.kind == B:
+    if "direct" in rewrites and header.type_mod_5 == B:
         header.direct_spatial_mv_pred_flag ^= 1
     if new_pps.deblocking_filter_control_present_flag and "deblocking" in rewrites:
         header.disable_deblocking_filter_idc = rng.choice((0, 0, 1, 2))
         header.slice_alpha_c0_offset_div2, header.slice_beta_offset_div2 = rng.randint(-6, 6), rng.randint(-6, 6)
-    if ("weights" in rewrites and header.kind == P) or ("bipred" in rewrites and header.kind == B):
+    if ("weights" in rewrites and header.type_mod_5 == P) or ("bipred" in rewrites and header.type_mod_5 == B):
         _weigh(header, rng)
-    if "order" in rewrites and header.kind != I and state.references and sps.frame_mbs_only_flag:
+    if "order" in rewrites and header.type_mod_5 != I and state.references and sps.frame_mbs_only_flag:
         _reorder(header, new_sps, state.references, rng)
     writer = bits.BitWriter()
     syntax_slice._slice_header_start(writer, header)
@@ -277,7 +277,7 @@ def _next_picture(header: SliceHeader, sps: Sps, state: SimpleNamespace, rng: ra
 
 def _weigh(header: SliceHeader, rng: random.Random) -> None:
     """7.4.3.2: weights of any sign; of B slices the sum of two stays within -128..127."""
-    most = 5 if header.kind == B else 7
+    most = 5 if header.type_mod_5 == B else 7
     header.luma_log2_weight_denom, header.chroma_log2_weight_denom = rng.randint(0, most), rng.randint(0, most)
 
     def weight() -> Weight:
@@ -311,6 +311,6 @@ def _reorder(header: SliceHeader, sps: Sps, references: list[int], rng: random.R
 
     header.modifications_l0 = entries(header.num_ref_idx_l0_active_minus1 + 1)
     header.ref_pic_list_modification_flag_l0 = int(bool(header.modifications_l0))
-    if header.kind == B:
+    if header.type_mod_5 == B:
         header.modifications_l1 = entries(header.num_ref_idx_l1_active_minus1 + 1)
         header.ref_pic_list_modification_flag_l1 = int(bool(header.modifications_l1))

@@ -14,7 +14,8 @@ import numpy as np
 from h264lite.cli import cli
 from h264lite.encoder.errors import Error, OptionError
 from h264lite.encoder.settings.config import Config
-from h264lite.encoder.settings.options import ALIASES, BY_NAME, OPTIONS, read_options
+from h264lite.encoder.settings.options import ALIASES, BY_NAME, OPTIONS
+from h264lite.encoder.settings.user_options import read_options
 
 
 class Evil:

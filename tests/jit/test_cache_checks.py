@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+import threading
 import warnings
 
 import pytest
@@ -123,6 +124,20 @@ def test_files_of_others_are_not_read_and_told_once(tmp_path, told, monkeypatch)
     assert told == [f"{tmp_path / 'a'} may be written by other users: not loaded"]
     cache_checks.write(tmp_path / "a", b"abc")  # replaced
     assert cache_checks.read(tmp_path / "a") == b"abc"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
+def test_a_fifo_is_not_waited_for(tmp_path, told):
+    """It is replaced as a damaged file is."""
+    path = tmp_path / "a"
+    os.mkfifo(path)
+    reader = threading.Thread(target=cache_checks.read, args=(path,), daemon=True)
+    reader.start()
+    reader.join(10)
+    assert not reader.is_alive() and told == [f"{path} is not a regular file: not loaded"]
+    assert cache_checks.problem_of(path) == "is not a regular file"
+    cache_checks.write(path, b"abc")
+    assert cache_checks.read(path) == b"abc"
 
 
 def test_without_a_listener_it_is_a_warning():

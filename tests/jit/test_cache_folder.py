@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from h264lite.jit import cache_checks, cache_root
-from h264lite.jit import cache_folder as kernel_place
+from h264lite.jit import cache_folder as cache_folders
 
 from .test_cache_checks import told  # noqa: F401
 
@@ -21,7 +21,7 @@ def folders(tmp_path, monkeypatch):
         kept = (mode & bits for place, bits in closed.items() if Path(path).is_relative_to(place))
         return access(path, mode) and not any(kept)
 
-    monkeypatch.setattr(kernel_place.os, "access", look)
+    monkeypatch.setattr(cache_folders.os, "access", look)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
@@ -34,7 +34,7 @@ def folders(tmp_path, monkeypatch):
 
 def test_where_kernels_are_kept(folders, tmp_path, monkeypatch):
     sources, closed = folders
-    find = kernel_place.find_cache_folder
+    find = cache_folders.find_cache_folder
     given = find(sources)
     assert given.folder.is_relative_to(tmp_path / "given" / "h264lite" / "kernels") and given.writable and not given.refused
     assert given.folder.stat().st_mode & 0o022 == 0
@@ -57,15 +57,15 @@ def test_where_kernels_are_kept(folders, tmp_path, monkeypatch):
     assert (find(sources).folder, find(sources).writable) == (beside_sources.folder, False)
     for place in closed:
         closed[place] = os.R_OK
-    assert find(sources) == kernel_place.CacheFolder(None, False, ())
+    assert find(sources) == cache_folders.CacheFolder(None, False, ())
 
 
 def test_folders_of_the_package_have_the_same_name_in_every_place(monkeypatch, tmp_path):
     """So that a cache serves another installation; sources outside of the package are told apart by their place."""
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path))
-    root = Path(kernel_place.__file__).parents[1]
-    assert kernel_place.find_cache_folder(root / "scheduler" / "threads").folder.name == "scheduler.threads"
-    names = {kernel_place.find_cache_folder(tmp_path / name / "same").folder.name for name in "ab"}
+    root = Path(cache_folders.__file__).parents[1]
+    assert cache_folders.find_cache_folder(root / "scheduler" / "threads").folder.name == "scheduler.threads"
+    names = {cache_folders.find_cache_folder(tmp_path / name / "same").folder.name for name in "ab"}
     assert len(names) == 2
 
 
@@ -73,30 +73,30 @@ def test_folders_that_cannot_be(folders, tmp_path, monkeypatch):
     sources, _ = folders
     (tmp_path / "given").write_bytes(b"a file")
     monkeypatch.delenv("NUMBA_CACHE_DIR")
-    place = kernel_place.find_cache_folder(sources)
+    place = cache_folders.find_cache_folder(sources)
     assert (place.folder, place.writable) == (sources / "__pycache__", True)
-    assert kernel_place.second_best(place) == (
+    assert cache_folders.second_best(place) == (
         f"H264LITE_CACHE={tmp_path / 'given'} cannot be written; kernels are kept in {sources / '__pycache__'}")
     monkeypatch.delenv("H264LITE_CACHE")
-    assert not kernel_place.second_best(kernel_place.find_cache_folder(sources))
+    assert not cache_folders.second_best(cache_folders.find_cache_folder(sources))
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/nothing")
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # a user without a home
     (sources / "__pycache__").rmdir()
     (sources / "__pycache__").write_bytes(b"a file")
-    place = kernel_place.find_cache_folder(sources)
+    place = cache_folders.find_cache_folder(sources)
     assert place.folder.is_relative_to(tmp_path / "tmp") and not Path("~").exists()
     monkeypatch.delenv("NUMBA_CACHE_DIR")
-    assert kernel_place.second_best(place) == (
+    assert cache_folders.second_best(place) == (
         f"compiled kernels are kept in {place.folder}, since no other folder can be written: set {cache_root.ADVICE}")
 
 
 def test_refused_folders_are_told(folders, tmp_path, told, monkeypatch):  # noqa: F811
     sources, _ = folders
     monkeypatch.delenv("NUMBA_CACHE_DIR")
-    first = kernel_place.find_cache_folder(sources).folder
+    first = cache_folders.find_cache_folder(sources).folder
     first.chmod(0o775 if os.geteuid() == 0 else 0o757)
-    assert kernel_place.cache_folder(sources).folder == sources / "__pycache__"
+    assert cache_folders.cache_folder(sources).folder == sources / "__pycache__"
     assert told == [f"{first} may be written by other users: no compiled kernels are loaded from there; they are kept in "
                     f"{sources / '__pycache__'}"]  # fmt: skip
 

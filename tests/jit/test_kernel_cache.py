@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ from h264lite.cli import doctor as doctor_command
 from h264lite.encoder import warm_up as first_run
 from h264lite.encoder.settings.config import Config
 from h264lite.jit import cache_checks, compiling, numba_free
-from h264lite.jit import cache_folder as kernel_place
+from h264lite.jit import cache_folder as cache_folders
 from h264lite.jit import kernel as jit
 from h264lite.jit.sources import stamp
 from h264lite.scheduler.stages import CPU, files
@@ -28,7 +29,7 @@ from .test_cache_checks import HOW, break_it
 NUMBA = numba.__version__
 KERNEL = """
 import numpy as np
-from h264lite.jit import cache_checks, compiling, kernel as jit, cache_folder as kernel_place
+from h264lite.jit import cache_checks, compiling, kernel as jit, cache_folder as cache_folders
 
 def ramp(n):
     out = np.empty(n, np.int64)
@@ -149,11 +150,11 @@ def test_a_process_that_can_write_nowhere(run, tmp_path):
 @pytest.fixture
 def kernels(tmp_path, monkeypatch):
     """A cache as it is once all kernels of the encoder are compiled."""
-    monkeypatch.setattr(kernel_place, "_candidates", lambda sources: [tmp_path / "cache" / sources.name])
+    monkeypatch.setattr(cache_folders, "_candidates", lambda sources: [tmp_path / "cache" / sources.name])
     place = first_run.kernel_cache_folder()
     for module in sorted(files(CPU, True) | first_run._needed(Config.from_options(width=32, height=32, device="cpu"))):
         folder, _, file = module.partition("/")
-        saved = kernel_place.find_cache_folder(first_run._KERNELS / folder).folder
+        saved = cache_folders.find_cache_folder(first_run._KERNELS / folder).folder
         keep(saved, f"{file}.one-7", first_run._KERNELS / f"{module}.py")
     return place.folder.parent
 
@@ -209,7 +210,7 @@ def test_kernels_that_an_option_needs(kernels, options, file):
 def test_kernels_are_read_from_several_folders(tmp_path, monkeypatch):
     """As where an image has those of the package compiled, and its user another cache. Times and places do not matter."""
     folders = [tmp_path / "image", tmp_path / "user"]
-    monkeypatch.setattr(kernel_place, "_candidates", lambda sources: folders)
+    monkeypatch.setattr(cache_folders, "_candidates", lambda sources: folders)
     for k, (folder, name) in enumerate(zip(folders, "ab")):
         folder.mkdir()
         (tmp_path / f"{name}.py").write_text("one = 1")
@@ -218,9 +219,9 @@ def test_kernels_are_read_from_several_folders(tmp_path, monkeypatch):
     assert numba_free.cached_modules(tmp_path, "abc") == {"a", "b"}
     assert numba_free.cached_modules(tmp_path, "b") == {"b"}
     access = os.access
-    monkeypatch.setattr(kernel_place.os, "access", lambda path, mode: access(path, mode) and not (
+    monkeypatch.setattr(cache_folders.os, "access", lambda path, mode: access(path, mode) and not (
         path == folders[0] and mode & os.W_OK))  # fmt: skip
-    assert kernel_place.find_cache_folder(tmp_path) == kernel_place.CacheFolder(folders[1], True, (), tuple(folders))
+    assert cache_folders.find_cache_folder(tmp_path) == cache_folders.CacheFolder(folders[1], True, (), tuple(folders))
 
 
 def test_no_second_process_compiles_what_cannot_be_kept(monkeypatch):
@@ -229,16 +230,26 @@ def test_no_second_process_compiles_what_cannot_be_kept(monkeypatch):
     monkeypatch.delenv("H264LITE_BACKGROUND_COMPILE", raising=False)
     monkeypatch.setattr(first_run.os, "cpu_count", lambda: 2)
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: started.append(1) or pytest.fail("started"))
-    monkeypatch.setattr(first_run, "find_cache_folder", lambda sources: kernel_place.CacheFolder(None, False, ()))
+    monkeypatch.setattr(first_run, "find_cache_folder", lambda sources: cache_folders.CacheFolder(None, False, ()))
     monkeypatch.setattr(first_run, "_present", set())
     first_run.compile_in_background(Config.from_options(width=32, height=32, device="cpu", qp=26, bframes=0))
     assert not started
 
 
 # ---- doctor
-@pytest.mark.parametrize("name", ("cpu_simd/intra/intra", "decoder/deblock"))
+def test_doctor_looks_into_every_folder_of_kernels():
+    """Each folder of the package with an entry that is cached."""
+    root, entry = first_run._KERNELS.parent, re.compile(r"^@(kernel|closed_kernel|quick_kernel)$", re.MULTILINE)
+    outside = {"tests", "benchmarks", "papers"}  # of the checkout, or for developers
+    rooms = {path.parent for path in root.glob("*/__init__.py") if path.parent.name not in outside}
+    sources = [path for room in rooms for path in room.rglob("*.py")]
+    holding = {path.parent.relative_to(root).as_posix() for path in sources if entry.search(path.read_text())}
+    assert {name for name in holding if not name.startswith("cpu_simd/")} == set(doctor_command.OTHER_KERNELS)
+
+
+@pytest.mark.parametrize("name", ("cpu_simd/intra/intra", *(f"{folder}/k" for folder in doctor_command.OTHER_KERNELS)))
 def test_doctor_tells_of_damaged_kernels(kernels, capsys, name):
-    folder = kernel_place.find_cache_folder((first_run._KERNELS.parent / name).parent).folder
+    folder = cache_folders.find_cache_folder((first_run._KERNELS.parent / name).parent).folder
     path = folder / f"k.one-7{numba_free.ENDING}.0.nbd"
     path.write_bytes(b"")
     assert cli.main(["doctor"]) == 1
@@ -256,11 +267,22 @@ def test_doctor_tells_of_folders_of_others(kernels, capsys, monkeypatch):
 
 def test_doctor_tells_where_nothing_can_be_kept(monkeypatch, tmp_path):
     for folder, words in ((None, "no folder for kernels"), (tmp_path, str(tmp_path))):
-        monkeypatch.setattr(first_run, "find_cache_folder", lambda sources, f=folder: kernel_place.CacheFolder(f, False, ()))
+        monkeypatch.setattr(first_run, "find_cache_folder", lambda sources, f=folder: cache_folders.CacheFolder(f, False, ()))
         monkeypatch.setattr(numba_free, "find_cache_folder", first_run.find_cache_folder)
         facts = doctor_command.examine()
         assert not facts["processor"]["compiled"]
         assert any(text.startswith(f"{words} c") and "every process compiles again" in text for text in facts["problems"])
+
+
+def test_doctor_tells_of_a_full_disk(kernels, capsys, monkeypatch):
+    """Also where some kernel of each file is kept, so that none seems to be missing."""
+    usage = doctor_command.shutil.disk_usage(kernels)
+    monkeypatch.setattr(doctor_command.shutil, "disk_usage", lambda folder: usage._replace(free=90 << 10))
+    assert cli.main(["doctor"]) == 1
+    said = capsys.readouterr().out
+    assert f"problem: {kernels / 'cpu_simd'}: 90 KiB of the disk are free, too little for all compiled kernels" in said
+    monkeypatch.setattr(doctor_command.shutil, "disk_usage", lambda folder: usage._replace(free=1 << 30))
+    assert not doctor_command._full_disk(first_run.kernel_cache_folder())
 
 
 def test_doctor_tells_of_a_variable_that_is_of_no_use(monkeypatch):

@@ -1,4 +1,4 @@
-"""Sound beside the video: packets, times, edit lists and places in all layouts, as our reader and FFmpeg see them."""
+"""Sound beside the video: packets, times, edit lists and file_boxes in all layouts, as our reader and FFmpeg see them."""
 
 import io
 import os
@@ -11,7 +11,7 @@ import pytest
 from h264lite.encoder.errors import InputError, OutputError
 from h264lite.encoder.files.output_mp4 import Mp4Sink
 from h264lite.mp4.muxer import Muxer
-from h264lite.mp4.parsing import contents, length, places
+from h264lite.mp4.parsing import contents, file_boxes, length
 from h264lite.mp4.reader import Mp4Reader
 from h264lite.mp4.sound_reader import open_sound
 from h264lite.sound.aac import config_of
@@ -127,7 +127,7 @@ def chunks_in_order(data):
 def sound_samples(file):
     from h264lite.mp4 import sound_reader
 
-    movie = next(contents(file, place) for place in places(file, length(file)) if place.kind == "moov")
+    movie = next(contents(file, box) for box in file_boxes(file, length(file)) if box.box_type == "moov")
     track = sound_reader._sound_track(movie)
     return sound_reader._samples(file, movie, track, track.only("mdia").only("minf").only("stbl"))
 
@@ -182,7 +182,7 @@ def test_ffmpeg_sees_the_times(tmp_path, kind):
 def boxes_of(data, *path):
     """The contents of the last box of a path in moov, in the track of sound."""
     file = io.BytesIO(data)
-    movie = next(contents(file, place) for place in places(file, length(file)) if place.kind == "moov")
+    movie = next(contents(file, box) for box in file_boxes(file, length(file)) if box.box_type == "moov")
     box = list(movie.boxes("trak"))[1]
     for name in path:
         box = box.only(name)

@@ -18,13 +18,13 @@ from h264lite.scheduler.hybrid.probing import (
     idle_devices,
     probe,
 )
-from h264lite.scheduler.hybrid.route import FrameKind, Run
+from h264lite.scheduler.hybrid.route import FrameTraits, Run
 from h264lite.scheduler.hybrid.simulate import cycle, predict
 from h264lite.scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Models, guess
 
 GPU = "cuda:0"
 BOTH = (CPU, GPU)
-PICTURE = FrameKind(Size(40, 23, 48), 1, 1)
+PICTURE = FrameTraits(Size(40, 23, 48), 1, 1)
 
 
 def machine(cpu=1.0, gpu=1.0, threads=4):

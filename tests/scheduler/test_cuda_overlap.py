@@ -199,6 +199,7 @@ def test_no_race(ledger, options):
     assert not ledger.races, sorted(set(ledger.races))
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("parallel_b_frames", (0, 1, 2, 3, 4))
 @pytest.mark.parametrize("options", ({"bframes": 3}, {"bframes": 7, "b_pyramid": "dyadic"},
                                      {"bframes": 4, "b_pyramid": "none"}, {"bframes": 2, "keyint": 7, "weightp": 1},

@@ -56,7 +56,7 @@ def noted(ledger, monkeypatch):  # noqa: F811
     monkeypatch.setattr(Foreign, "before", noted_before)
     monkeypatch.setattr(gpu_costs, "half_size", noted_half_size)
     monkeypatch.setattr(gpu_costs.GpuCosts, "_keep", lambda *_: None)  # nothing is replayed: all is noted
-    monkeypatch.setattr(gpu_costs.GpuCosts, "_stand_in", lambda self, number, array: array)
+    monkeypatch.setattr(gpu_costs.GpuCosts, "_placeholder", lambda self, number, array: array)
     return ledger
 
 

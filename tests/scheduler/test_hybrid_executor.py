@@ -15,7 +15,7 @@ from h264lite.scheduler.hybrid.loop import HybridLoop
 from h264lite.scheduler.hybrid.plan import SPLITS, Plan
 from h264lite.scheduler.hybrid.planner import make_plan
 from h264lite.scheduler.hybrid.residency import NOTHING
-from h264lite.scheduler.hybrid.route import FrameKind, route
+from h264lite.scheduler.hybrid.route import FrameTraits, route
 from h264lite.scheduler.hybrid.tuning.models import Curve, Models
 from h264lite.scheduler.hybrid.workers import CpuWorker
 from h264lite.scheduler.threads.watchdog import Watchdog
@@ -93,7 +93,7 @@ def test_two_processors_give_the_bytes_of_one(monkeypatch, whole):
 
 def test_groups_and_who_is_waited_for():
     """Stages of one step go through bands together, unless one of them waits for what another device makes of the others."""
-    picture, valid = FrameKind(Size(4, 8, 48), 1, 1), NOTHING
+    picture, valid = FrameTraits(Size(4, 8, 48), 1, 1), NOTHING
     for n in range(3):
         ops, valid = route(Plan.split(("cpu", "cuda:0"), 8, 3, 1), replace(picture, n_ref=min(n, 1)), valid)
     order = IssueOrder.of(ops)
@@ -113,7 +113,7 @@ def test_nobody_waits_for_somebody_who_waits(devices):
     for seed in range(25):
         rng, valid = random.Random(seed), NOTHING
         for n in range(4):
-            picture = FrameKind(Size(4, HEIGHT, 48), min(n, 2), 2, decoded=bool(seed % 2))
+            picture = FrameTraits(Size(4, HEIGHT, 48), min(n, 2), 2, decoded=bool(seed % 2))
             ops, valid = route(random_plan(rng, devices), picture, valid)
             order, over = IssueOrder.of(ops), set()
             lines = [[(group.runs, group.needs) for group in groups] for groups in order.groups.values()]
@@ -155,7 +155,7 @@ def learned(monkeypatch):
         executor = two_processors(width, height, first, int(not first), slowdowns)
         encode_with(executor, frames[:5], width, height, monkeypatch, seconds, **options)
         alone.append(min(seconds[2:]))
-    picture, plans = FrameKind(Size(width // 16, rows, 96), 1, 1), []
+    picture, plans = FrameTraits(Size(width // 16, rows, 96), 1, 1), []
 
     def replan(models):
         plans.append(make_plan(NAMES, picture, models, tries=12).plan)

@@ -10,6 +10,7 @@ from h264lite.scheduler.lookahead.costs import CostPending
 from h264lite.scheduler.lookahead.gpu_costs import GpuCosts
 from h264lite.scheduler.lookahead.gpu_or_host import GpuOrHostCosts
 from h264lite.scheduler.lookahead.host_costs import FrameCosts
+from h264lite.scheduler.lookahead.lookahead_memory import LookaheadMemory
 
 from ..cuda_emulator.fixtures import device, driver, on_gpus  # noqa: F401
 from ..support.cuda_cases import SEED
@@ -95,7 +96,7 @@ def test_memory_is_bounded(device):  # noqa: F811
     assert len(set(held[12:])) == 1
     gpu.wait()
     assert len(gpu.known) <= 6 * 5 and len(gpu._motions) <= 6 * 4
-    assert len(gpu._frames) + len(gpu._free_frames[False]) <= 6
+    assert len(gpu._frames) + len(gpu._memory._frames[False]) <= 6
 
 
 @on_gpus
@@ -132,7 +133,7 @@ def test_a_gpu_without_memory(driver, monkeypatch):  # noqa: F811
     for may_change in (False, True):
         costs = GpuOrHostCosts(0, WIDTH, HEIGHT, may_change, host_costs)
         with monkeypatch.context() as patch:
-            patch.setattr(GpuCosts, "_make_frame", full)
+            patch.setattr(LookaheadMemory, "_make_frame", full)
             if not may_change:
                 with pytest.raises(DeviceMemoryError):
                     costs.add([luma])

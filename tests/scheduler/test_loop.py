@@ -60,7 +60,7 @@ def test_what_is_remembered_of_frames():
 
 def test_kinds_of_frames_that_another_thread_forgets(monkeypatch):
     """The least number of kinds: each one that is made takes the place of the one before."""
-    monkeypatch.setattr(compiled_frames, "MOST_KINDS", 1)
+    monkeypatch.setattr(compiled_frames, "MOST_FRAME_KEYS", 1)
     frames, group = CompiledFrames(SimpleNamespace()), SimpleNamespace(state={"array": np.zeros(3)})
     made = [frames._of((kind,), lambda states: [], [group]) for kind in (0, 1, 0)]
     assert len({*map(id, made)}) == 3 and frames._of((0,), lambda states: [], [group]) is made[2]

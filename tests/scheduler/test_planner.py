@@ -10,7 +10,7 @@ import pytest
 from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.hybrid.plan import SPLITS, Plan
 from h264lite.scheduler.hybrid.planner import CODING, DECIDING, _Search, complete, make_plan, pinned, rounded, shifted
-from h264lite.scheduler.hybrid.route import Copy, FrameKind, Run
+from h264lite.scheduler.hybrid.route import Copy, FrameTraits, Run
 from h264lite.scheduler.hybrid.row_split_lp import REPEATED, RowSplitLp, feeds
 from h264lite.scheduler.hybrid.simulate import cycle, predict, simulate
 from h264lite.scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, Models, guess
@@ -19,11 +19,11 @@ GPU = "cuda:0"
 BOTH = (GPU, CPU)
 STAGES = (*SPLITS, DECIDING, CODING, "extend_luma", "extend_cb", "extend_cr")
 SIZES = [Size(4, 3, 48), Size(11, 9, 48), Size(15, 11, 64), Size(22, 18, 48), Size(40, 23, 48)]
-HD = FrameKind(Size(120, 68, 48), 1, 1)
+HD = FrameTraits(Size(120, 68, 48), 1, 1)
 
 
-def frame_kind_of(size, n_ref=1):
-    return FrameKind(size, n_ref, n_ref)
+def frame_traits_of(size, n_ref=1):
+    return FrameTraits(size, n_ref, n_ref)
 
 
 def random_machine(rng):
@@ -60,7 +60,7 @@ def by_force(picture, models):
 
 def check_machine(seed):
     rng = random.Random(seed)
-    picture = frame_kind_of(rng.choice(SIZES), rng.choice([1, 1, 2]))
+    picture = frame_traits_of(rng.choice(SIZES), rng.choice([1, 1, 2]))
     models = random_machine(rng)
     planned = make_plan(BOTH, picture, models)
     seconds, plan = by_force(picture, models)
@@ -124,7 +124,7 @@ def test_the_machine_of_the_papers_gains_what_they_report():
 def test_a_data_centre_gpu_gets_nearly_all_pixels():
     models = guess(BOTH, 16)  # an H200 beside 16 cores
     for size in (Size(120, 68, 48), Size(240, 135, 48)):
-        planned = make_plan(BOTH, frame_kind_of(size), models)
+        planned = make_plan(BOTH, frame_traits_of(size), models)
         share = sum(planned.plan.rows[stage][0] for stage in SPLITS) / size.mb_height / len(SPLITS)
         assert share > 0.9 and planned.plan.rows[DECIDING][0] == size.mb_height, planned.explain()
 
@@ -136,7 +136,7 @@ def test_two_equal_devices_that_share_memory_halve_the_work():
     stages |= {(stage, "cpu:slow"): Curve.line(0, 3e-6) for stage in SPLITS}
     for device in devices:
         stages |= {(stage, device): Curve.line(0, 1e-12) for stage in STAGES if stage not in SPLITS}
-    planned = make_plan(devices, frame_kind_of(Size(10, 40, 48)), Models(stages))
+    planned = make_plan(devices, frame_traits_of(Size(10, 40, 48)), Models(stages))
     assert planned.plan.rows["full_search"] == (30, 10)
     assert planned.prediction.seconds == pytest.approx(min(planned.single_device_seconds.values()) * 0.75, rel=0.02)
     assert not [op for op in planned.timeline.ops if isinstance(op, Copy)]
@@ -165,14 +165,14 @@ def test_a_device_that_lacks_a_stage_gets_none_of_it():
 
 
 def test_the_search_in_steps_stays_on_the_processor():
-    planned = make_plan(BOTH, FrameKind(Size(22, 18, 48), 1, 1, "step"), guess(BOTH, 4))
+    planned = make_plan(BOTH, FrameTraits(Size(22, 18, 48), 1, 1, "step"), guess(BOTH, 4))
     assert planned.plan.rows["step_search"] == (0, 18) and "full_search" not in planned.plan.rows
 
 
 def test_a_simulated_picture_obeys_engines_and_needs():
     rng = random.Random(7)
     for _ in range(20):
-        picture, models = frame_kind_of(rng.choice(SIZES), 2), random_machine(rng)
+        picture, models = frame_traits_of(rng.choice(SIZES), 2), random_machine(rng)
         height = picture.size.mb_height
         plan = one_cut(rng.randint(1, height - 1), height, rng.randint(0, 1), rng.random() < 0.5)
         line = simulate(plan, picture, models)
@@ -190,7 +190,7 @@ def test_a_simulated_picture_obeys_engines_and_needs():
 def test_the_least_that_a_plan_takes_is_never_more_than_it_takes():
     rng = random.Random(8)
     for _ in range(20):
-        picture, models = frame_kind_of(rng.choice(SIZES), rng.choice([1, 2])), random_machine(rng)
+        picture, models = frame_traits_of(rng.choice(SIZES), rng.choice([1, 2])), random_machine(rng)
         height = picture.size.mb_height
         plan = one_cut(rng.randint(1, height - 1), height, rng.randint(0, 1), rng.random() < 0.5)
         least = _Search(BOTH, picture, models, 1).least(plan)
@@ -199,10 +199,10 @@ def test_the_least_that_a_plan_takes_is_never_more_than_it_takes():
 
 def test_steady_repeats():
     plan = one_cut(5, 9, 0, False)
-    ops = cycle(plan, frame_kind_of(SIZES[1]))[0]
+    ops = cycle(plan, frame_traits_of(SIZES[1]))[0]
     copied = [op for op in ops if isinstance(op, Copy)]
     assert ops and copied and all(op.bytes > 0 for op in copied)
-    assert not [op for op in cycle(one_cut(0, 9, 1, False), frame_kind_of(SIZES[1]))[0] if isinstance(op, Copy)]
+    assert not [op for op in cycle(one_cut(0, 9, 1, False), frame_traits_of(SIZES[1]))[0] if isinstance(op, Copy)]
 
 
 def test_what_writes_what_somebody_else_reads():
@@ -264,17 +264,17 @@ def test_bits_and_the_host_bound_the_rate():
     slow = Models(models.stages | {(ENTROPY, CPU): Curve.line(0, 1e-5), (ISSUE, GPU): Curve.line(3e-3, 0)}, models.links, 2)
     plan = Plan.complete((GPU,), 68, dict.fromkeys((*SPLITS, DECIDING, CODING), (68,)))
     prediction = predict(plan, HD, slow)  # the GPU writes the bits
-    assert prediction.parts["host thread"] == pytest.approx(3e-3 + models.seconds(LOAD, GPU, 68, 120))
-    assert prediction.seconds == prediction.parts["host thread"] and prediction.bound == "host thread"
+    assert prediction.times["host thread"] == pytest.approx(3e-3 + models.seconds(LOAD, GPU, 68, 120))
+    assert prediction.seconds == prediction.times["host thread"] and prediction.bound == "host thread"
     rows = dict.fromkeys(SPLITS, (34, 34)) | dict.fromkeys((DECIDING, CODING), (0, 68))
     divided = predict(Plan.complete(BOTH, 68, rows), HD, slow)  # then the processor writes them
-    assert divided.parts["bits"] == pytest.approx(8160e-5 / 2)
-    assert divided.parts["host thread"] == prediction.parts["host thread"]
+    assert divided.times["bits"] == pytest.approx(8160e-5 / 2)
+    assert divided.times["host thread"] == prediction.times["host thread"]
 
 
 # ---- B frames
 def b_kind(size, subme=0, bframes=3):
-    return FrameKind.typical(replace(size, has_b_frames=True), 2, subme=subme, cabac=subme > 0, bframes=bframes)
+    return FrameTraits.typical(replace(size, has_b_frames=True), 2, subme=subme, cabac=subme > 0, bframes=bframes)
 
 
 @pytest.mark.parametrize("subme", (0, 7))

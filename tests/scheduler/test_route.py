@@ -20,7 +20,7 @@ from h264lite.scheduler.arrays import (
 from h264lite.scheduler.hybrid import route as routing
 from h264lite.scheduler.hybrid.plan import EXTENDED, SPLITS, SPLITTING, UNSPLIT, WHOLE, Plan, memory_of
 from h264lite.scheduler.hybrid.residency import NOTHING
-from h264lite.scheduler.hybrid.route import Copy, FrameKind, Run, engine, route
+from h264lite.scheduler.hybrid.route import Copy, FrameTraits, Run, engine, route
 from h264lite.scheduler.stages import CUDA, STAGES, TABLE
 
 from ..encoder.test_frame_order import specs_of
@@ -170,9 +170,10 @@ def random_plan(rng, devices):
 
 def pictures(ref, keyint, count, **more):
     for n in range(count):
-        yield n, FrameKind(SIZE, min(n % keyint, ref), ref, **more)
+        yield n, FrameTraits(SIZE, min(n % keyint, ref), ref, **more)
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("devices", (GPU, ("cuda:0", "cpu"), ("cpu", "cpu:1"), ("cuda:0", "cpu", "cuda:1")), ids=str)
 @pytest.mark.parametrize(("ref", "keyint"), ((1, 20), (3, 20), (2, 3)))
 @pytest.mark.parametrize("by_cost", (False, True))
@@ -206,13 +207,14 @@ def b_pictures(pyramid, by_cost, **more):
         held = () if spec.is_idr else held
         numbers = {index: k for k, index in enumerate(held)} | {spec.coding_index: CURRENT}
         entries = tuple(numbers[k] for k in (*spec.list0, *spec.list1))
-        yield spec.coding_index, FrameKind(
+        yield spec.coding_index, FrameTraits(
             B_SIZE, spec.n_ref, 0, is_idr=spec.is_idr, subme=6 * by_cost, cabac=by_cost, n_ref1=spec.n_ref1,
             is_reference=spec.is_reference, entries=entries, after=tuple(numbers[k] for k in spec.references_after), **more,
         )  # fmt: skip
         held = spec.references_after
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("devices", (GPU, ("cuda:0", "cpu"), ("cuda:0", "cpu", "cuda:1")), ids=str)
 @pytest.mark.parametrize("pyramid", ("none", "normal", "dyadic"))
 @pytest.mark.parametrize("by_cost", (False, True))

@@ -83,7 +83,7 @@ def test_the_file_explains_itself():
     (("threads = 16", "threads = 0"), ("chosen.threads", "1..256")),
     (("[pins]", "[pins]\nthreads = 257"), ("pins.threads", "1..256")),
     (("[pins]", '[pins]\n"gops\\n" = 1'), ("pins.gops", "unknown")),
-    (("cores = 16", "cores = 'all'"), ("machine.cores", "wrong kind")),
+    (("cores = 16", "cores = 'all'"), ("machine.cores", "wrong type")),
     (("cores = 16\n", ""), ("machine.cores", "missing")),
     (("[machine]", "[machines]"), ("machines", "unknown")),
     (("latency = 8", "latency = -8"), ("latency", "-8")),

@@ -207,9 +207,9 @@ def _checked(reader: "_Reader", table: dict[str, Any]) -> Tuning:
     if table.get("format") != FORMAT:
         raise TuningError(f"{path}: format {table.get('format')!r}; this version reads {FORMAT}: run h264lite tune")
     reader.only(table, "", ("format", "made", "machine", "chosen", "pins", "links", "stages"))
-    machine = reader.machine(reader.part(table, "machine"))
-    models = Models({}, reader.links(reader.part(table, "links")))
-    for device, curves in reader.part(table, "stages").items():
+    machine = reader.machine(reader.section(table, "machine"))
+    models = Models({}, reader.links(reader.section(table, "links")))
+    for device, curves in reader.section(table, "stages").items():
         reader.device(f"stages.{device}", device)
         if not isinstance(curves, dict):
             raise reader.error(f"stages.{device}", "no table")
@@ -219,7 +219,7 @@ def _checked(reader: "_Reader", table: dict[str, Any]) -> Tuning:
                 raise reader.error(f"stages.{device}.{name}", "is missing: run h264lite tune")
         for name, value in curves.items():
             models.stages[name, device] = reader.curve(f"stages.{device}.{name}", value)
-    chosen = reader.values(reader.part(table, "chosen"), "chosen", CHOSEN)
+    chosen = reader.values(reader.section(table, "chosen"), "chosen", CHOSEN)
     pins = reader.pins(table)
     models.threads = pins.get("threads", chosen.get("threads", machine.cores))
     models.streams = pins.get("streams", chosen.get("streams", models.streams))
@@ -238,7 +238,7 @@ class _Reader:
             if name not in legal:
                 raise self.error(f"{key}.{name}".lstrip("."), f"unknown; there are {', '.join(legal)}")
 
-    def part(self, table: Mapping[str, object], name: str) -> dict[str, Any]:
+    def section(self, table: Mapping[str, object], name: str) -> dict[str, Any]:
         value = table.get(name, {} if name in ("pins", "links") else None)
         if not isinstance(value, dict):
             raise self.error(name, "is missing" if value is None else "no table")
@@ -261,7 +261,7 @@ class _Reader:
         return table
 
     def pins(self, table: Mapping[str, object]) -> dict[str, Any]:
-        pins = self.values(self.part(table, "pins"), "pins", PINS)
+        pins = self.values(self.section(table, "pins"), "pins", PINS)
         if "rows_gpu" in pins and "rows_cpu" in pins:
             raise self.error("pins", "rows_gpu and rows_cpu say the same thing twice: keep one")
         return pins
@@ -277,7 +277,7 @@ class _Reader:
             value = table.get(row.name)
             expected_type = list if row.name == "gpus" else int if row.name == "cores" else str
             if not isinstance(value, expected_type):
-                raise self.error(f"machine.{row.name}", "is missing" if value is None else f"{value!r}: of the wrong kind")
+                raise self.error(f"machine.{row.name}", "is missing" if value is None else f"{value!r}: of the wrong type")
         return Machine(**{**table, "gpus": tuple(map(str, table["gpus"]))})
 
     def links(self, table: dict[str, Any]) -> dict[tuple[str, str], Link]:
@@ -285,7 +285,7 @@ class _Reader:
         for name, value in table.items():
             source, to, target = name.partition(" to ")
             if not to or not isinstance(value, dict):
-                raise self.error(f"links.{name}", 'not of the kind "cpu to cuda:0" = {latency = 8.0, rate = 50.0}')
+                raise self.error(f"links.{name}", 'not of the form "cpu to cuda:0" = {latency = 8.0, rate = 50.0}')
             for device in (source, target):
                 self.device(f"links.{name}", device)
             self.only(value, f"links.{name}", ("latency", "rate"))

@@ -8,7 +8,7 @@ import pytest
 from h264lite.cli import cli
 from h264lite.encoder.decisions import second_pass
 from h264lite.encoder.decisions.rate_control import RateControl
-from h264lite.encoder.decisions.second_pass import WholeStream, parts_of, stream_bits
+from h264lite.encoder.decisions.second_pass import WholeStream, sections_of, stream_bits
 from h264lite.encoder.gops.gops import count_lanes
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frame_spec import FrameSpec
@@ -24,7 +24,7 @@ FAST = {"preset": "superfast", "fps": FPS, "bframes": 2, "bitrate": 150, "keyint
 @pytest.fixture
 def short_parts(monkeypatch):
     """Parts of 15 frames or more: of two GOPs of 12."""
-    monkeypatch.setattr(second_pass, "_LEAST_PART", 15)
+    monkeypatch.setattr(second_pass, "_LEAST_SECTION", 15)
 
 
 def encode(frames, number, path, **options):
@@ -35,15 +35,15 @@ def encode(frames, number, path, **options):
 
 def starts(types):
     """The first frames of the parts of a stream with these types."""
-    return [part.start for part in parts_of(SimpleNamespace(types=types.split(" ")))]
+    return [section.start for section in sections_of(SimpleNamespace(types=types.split(" ")))]
 
 
 def test_parts_are_gops_and_not_short(monkeypatch):
-    monkeypatch.setattr(second_pass, "_LEAST_PART", 3)
+    monkeypatch.setattr(second_pass, "_LEAST_SECTION", 3)
     assert starts("IDR P P IDR P P IDR P P") == [0, 3, 6]
     assert starts("IDR IDR P I P IDR IDR P P P") == [0, 5]
     assert starts("IDR P P IDR P") == starts("IDR P") == starts("IDR P P I P P") == [0]
-    assert [*parts_of(SimpleNamespace(types=("IDR", "P", "P") * 2))] == [range(3), range(3, 6)]
+    assert [*sections_of(SimpleNamespace(types=("IDR", "P", "P") * 2))] == [range(3), range(3, 6)]
 
 
 @pytest.mark.parametrize("count", (50, 62))
@@ -82,7 +82,7 @@ def test_a_gpu_writes_the_stream_of_the_cpu(driver, options, short_parts, tmp_pa
     ("texture", 150, 3), ("cuts", 250, 0), ("fade", 120, 0), ("fade", 120, 3),
 ))  # fmt: skip
 def test_the_rate_comes_out(kind, rate, bframes, monkeypatch, tmp_path):
-    monkeypatch.setattr(second_pass, "_LEAST_PART", 90)
+    monkeypatch.setattr(second_pass, "_LEAST_SECTION", 90)
     frames, options = clip(kind, 270), {"bitrate": rate, "bframes": bframes, "keyint": 45}
     encode(frames, 1, tmp_path / "stats", **options)
     data = encode(frames, 2, tmp_path / "stats", **options)
@@ -91,39 +91,39 @@ def test_the_rate_comes_out(kind, rate, bframes, monkeypatch, tmp_path):
 
 @pytest.fixture
 def config(short_parts, tmp_path):
-    """A second pass with parts of 24 and 38 frames: the last GOPs are too short for a part."""
+    """A second pass with sections of 24 and 38 frames: the last GOPs are too short for a section."""
     encode(clip("texture", 62), 1, tmp_path / "stats", scenecut=0)
     given = {**FAST, "scenecut": 0, "width": WIDTH, "height": HEIGHT, "device": "cpu", "pass_": 2}
     return Config.from_options(**given, stats=str(tmp_path / "stats"))
 
 
 def test_the_parts_share_the_bits_of_the_stream(config):
-    parts, whole = parts_of(config.rate.first_pass), WholeStream(config)
-    assert [*map(len, parts)] == [24, 38]
-    shares = [whole.share(part) for part in parts]
-    assert 0 <= stream_bits(config) - sum(shares) < len(parts) and min(shares) > 0.2 * stream_bits(config)
+    sections, whole = sections_of(config.rate.first_pass), WholeStream(config)
+    assert [*map(len, sections)] == [24, 38]
+    shares = [whole.share(section) for section in sections]
+    assert 0 <= stream_bits(config) - sum(shares) < len(sections) and min(shares) > 0.2 * stream_bits(config)
 
 
-def settled_qps(control, part, bits):
-    """QPs of the frames of a part, all of which come out with so many bits."""
-    qps, finished = [], part.start
-    for n in part:
+def settled_qps(control, section, bits):
+    """QPs of the frames of a section, all of which come out with so many bits."""
+    qps, finished = [], section.start
+    for n in section:
         while finished <= n - control.lag(n):
             control.add(finished, bits)
             finished += 1
         spec = FrameSpec(n, n, n // 12, "P", False, True, n, 2 * n, 0, 28, 0, (n - 1,), (n,), ((0, 5),))
         qps.append(control.assign_qp(spec, ())[0].qp)
-    for n in range(finished, part.stop):
+    for n in range(finished, section.stop):
         control.add(n, bits)
     return qps
 
 
 def test_corrections_begin_anew_with_a_part(config):
     """A lane that has not coded the part before takes the same QPs."""
-    parts = parts_of(config.rate.first_pass)
+    sections = sections_of(config.rate.first_pass)
     both, second = RateControl(config), RateControl(config)
-    assert max(settled_qps(both, parts[0], 200_000)) > max(settled_qps(RateControl(config), parts[0], 2_000))
-    assert settled_qps(both, parts[1], 4_000) == settled_qps(second, parts[1], 4_000)
+    assert max(settled_qps(both, sections[0], 200_000)) > max(settled_qps(RateControl(config), sections[0], 2_000))
+    assert settled_qps(both, sections[1], 4_000) == settled_qps(second, sections[1], 4_000)
     assert [second.lag(n) for n in (24, 28, 38, 61)] == [1, 1, 6, 8]
 
 

@@ -1,0 +1,85 @@
+"""Arrays of the lookahead on a GPU: made when they are needed, and kept for later frames."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ...cpu_simd.bundles import HalfSize
+from ...cpu_simd.decisions.lookahead import LOOK_PAD
+from ...cpu_simd.layout import COARSE_PAD
+from ...cuda_src.lookahead.lookahead import CAMERA_WORDS, Motion, SearchMemory
+from ...cuda_src.runtime.array import Stream
+from ...cuda_src.runtime.device import Device, DeviceArray
+from ...standard.sample_format import Sample
+from .gpu_batch import GpuFrame
+
+
+class LookaheadMemory:
+    """What frames, pairs and counts of one size take. A call that finds nothing free allocates, in the current context:
+    GpuLost, DeviceMemoryError.
+    """
+
+    def __init__(self, gpu: Device, mb_width: int, mb_height: int, shapes: Sequence[tuple[int, ...]], with_aq: bool) -> None:
+        """shapes: of the planes that frames from the host have; with_aq: frames get offsets of adaptive quantisation."""
+        self._gpu, self._shapes, self._with_aq = gpu, shapes, with_aq
+        self._mb_width, self._mb_height = mb_width, mb_height
+        self._frames: dict[bool, list[GpuFrame]] = {False: [], True: []}  # free, by whether they have memory for a copy
+        self._motions: list[Motion] = []  # free
+        self._coarse: list[np.ndarray] = []  # free
+
+    def has_frame(self, copied: bool) -> bool:
+        """Whether `frame` finds a free one."""
+        return bool(self._frames[copied])
+
+    def frame(self, copied: bool) -> GpuFrame:
+        """A frame; copied: with page-locked planes, to which a caller's are copied."""
+        return self._frames[copied].pop() if self._frames[copied] else self._make_frame(copied)
+
+    def free_frame(self, frame: GpuFrame) -> None:
+        """For later frames."""
+        self._frames[frame.copied].append(frame)
+
+    def motion(self) -> Motion:
+        """The motion of a pair."""
+        return self._motions.pop() if self._motions else self.make_motion()
+
+    def free_motion(self, motion: Motion) -> None:
+        """For later pairs."""
+        self._motions.append(motion)
+
+    def coarse(self, shape: Sequence[int]) -> np.ndarray:
+        """Page-locked Sample[shape] for the coarse samples of a frame; all are of one shape."""
+        return self._coarse.pop() if self._coarse else self._gpu.pinned(shape, Sample)
+
+    def free_coarse(self, coarse: np.ndarray) -> None:
+        """For later frames."""
+        self._coarse.append(coarse)
+
+    def _make_frame(self, copied: bool) -> GpuFrame:
+        n_mb, pinned = self._mb_height * self._mb_width, self._gpu.pinned
+        planes = [pinned(shape, Sample) for shape in self._shapes] if copied else ()
+        frame = planes, self.make_half(), self.array((n_mb,), np.uint16), copied
+        offsets = (pinned((n_mb,), np.int32), self.array((n_mb,), np.int32)) if self._with_aq else ()
+        return GpuFrame(*frame, *offsets)
+
+    def make_half(self) -> HalfSize:
+        """A new half-size frame."""
+        mb_height, mb_width = self._mb_height, self._mb_width
+        planes = self.array((4, 8 * mb_height + 2 * LOOK_PAD, 8 * mb_width + 2 * LOOK_PAD), Sample)
+        coarse = self.array((4 * mb_height + 2 * COARSE_PAD, 4 * mb_width + 2 * COARSE_PAD), Sample)
+        return HalfSize(planes, coarse, self.array((mb_height, mb_width), Sample))
+
+    def make_motion(self) -> Motion:
+        """The motion of a pair, in new memory."""
+        n_mb = self._mb_height * self._mb_width
+        return Motion(self.array((n_mb, 2), np.int16), self.array((n_mb,), np.uint16))
+
+    def make_search(self, stream: Stream | None) -> SearchMemory:
+        """New memory for the search of one pair; stream: on which it is cleared."""
+        vector = self.array((self._mb_height * self._mb_width, 2), np.int16)
+        return SearchMemory(self.array((CAMERA_WORDS,), np.int32).fill(0, stream), self.array((2,), np.int16), vector)
+
+    def array(self, shape: Sequence[int], dtype: DTypeLike) -> DeviceArray:
+        """New memory."""
+        return self._gpu.array(shape, dtype, "the lookahead")
