@@ -237,7 +237,7 @@ def test_a_signal_while_kernels_are_compiled(clip, tmp_path):
     out = tmp_path / "out.264"
     out.write_bytes(b"a stream")
     words = [sys.executable, "-m", "h264lite", "encode", str(clip), str(out), "--device", "cpu", "--threads", "1"]
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment = {**os.environ, "H264LITE_CACHE": str(tmp_path / "cache"), "H264LITE_CACHE_ALONE": "1"}
     process = subprocess.Popen(words, stderr=subprocess.PIPE, env=environment)
     while b"compiling" not in (line := process.stderr.readline()):
         assert line, "the command ended"
