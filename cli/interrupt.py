@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -27,10 +28,12 @@ class StopSignals:
         wanted = [
             number for number in self.SIGNALS if number != self.HANGUP or signal.getsignal(number) != signal.SIG_IGN
         ]  # ignored under nohup: keep it so
+        self._hook, sys.unraisablehook = sys.unraisablehook, self._on_unraisable
         self._before = {number: signal.signal(number, self._on_signal) for number in wanted}
         return self
 
     def __exit__(self, *_: object) -> None:
+        sys.unraisablehook = self._hook
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -43,6 +46,11 @@ class StopSignals:
         self.is_requested = True
         if self._waiting:
             raise Interrupted
+
+    def _on_unraisable(self, unraisable: "sys.UnraisableHookArgs") -> None:
+        """A signal in a weak reference's callback or in `__del__`: Python would print a traceback and go on."""
+        if not isinstance(unraisable.exc_value, Interrupted):
+            self._hook(unraisable)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

@@ -21,14 +21,14 @@ class _Last:
 
     def __init__(self) -> None:
         self.ready: deque[Any] = deque()
-        self.found: tuple[Pool, Picture] | None = None
+        self.picture: tuple[Pool, Picture] | None = None
 
     def unit(self, unit: NalUnit) -> None:
         """See decoder.Observer."""
 
     def decoded(self, work: PictureDecoding, pool: Pool) -> None:
         """See decoder.Observer."""
-        self.found = pool, work.picture
+        self.picture = pool, work.picture
 
     def shown(self, picture: Picture) -> None:
         """See decoder.Observer."""
@@ -95,13 +95,13 @@ class Pictures:
             return None
         if self._entry != (entry := self._units.entry(n)):
             units, self._entry = self._units.sets_before(n) + units, entry
-        self._last.found = None
+        self._last.picture = None
         for _ in self._decoder.decode_access_unit(units):
             pass
         self.decoded += 1
-        if self._last.found is None or not wanted:
+        if self._last.picture is None or not wanted:
             return None
-        pool, picture = self._last.found
+        pool, picture = self._last.picture
         return pool.frame(picture)
 
     def _forget(self, rank: int) -> None:
@@ -119,7 +119,7 @@ class Pictures:
         """Free all memory."""
         self._kept.clear()
         self._ahead.clear()
-        self._decoder, self._last.found = None, None
+        self._decoder, self._last.picture = None, None
 
 
 def _is_disposable(units: Units) -> bool:

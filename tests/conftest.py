@@ -19,12 +19,12 @@ FEW = 2  # sets of other parameters, with which both orders run
 
 def lists_of(item: pytest.Item) -> list[list[str]]:
     """The names of a test's parameters, those together that come from one list."""
-    given = vars(item).get("callspec")
-    if given is None:
+    callspec = vars(item).get("callspec")
+    if callspec is None:
         return []
     together = [_names(mark.args[0]) for mark in item.iter_markers("parametrize")]
-    alone = [[name] for name in given.params if not any(name in names for names in together)]
-    return [*together, *alone]
+    single = [[name] for name in callspec.params if not any(name in names for names in together)]
+    return [*together, *single]
 
 
 def _names(argument: str | Sequence[str]) -> list[str]:

@@ -34,7 +34,7 @@ def test_broken_streams(align: str) -> None:
 
 @pytest.mark.parametrize("align", ["right", "left"])
 def test_several_streams_through_one_decoder(align: str) -> None:
-    fuzz("sequences", 60, side=align)
+    fuzz("sequences", 150, side=align)
 
 
 def test_legal_rewrites_are_what_ffmpeg_shows() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -237,7 +238,7 @@ def test_a_signal_while_kernels_are_compiled(clip, tmp_path):
     out = tmp_path / "out.264"
     out.write_bytes(b"a stream")
     words = [sys.executable, "-m", "h264lite", "encode", str(clip), str(out), "--device", "cpu", "--threads", "1"]
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment = {**os.environ, "H264LITE_CACHE": str(tmp_path / "cache"), "H264LITE_CACHE_ALONE": "1"}
     process = subprocess.Popen(words, stderr=subprocess.PIPE, env=environment)
     while b"compiling" not in (line := process.stderr.readline()):
         assert line, "the command ended"
@@ -248,3 +249,31 @@ def test_a_signal_while_kernels_are_compiled(clip, tmp_path):
     assert process.wait(60) == 130 and time.monotonic() - begin < 40, "all kernels take longer"
     assert "interrupted before the first frame; nothing was written" in told and "Traceback" not in told
     assert out.read_bytes() == b"a stream"
+
+
+def test_a_signal_in_a_callback_prints_nothing(capsys, monkeypatch):
+    """Python cannot raise there: it would print a traceback, and go on."""
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)  # not pytest's
+
+    class Object:
+        pass
+
+    awaited = Object()
+    with StopSignals() as stop, stop.waiting():
+        watched = weakref.ref(awaited, lambda _: signal.raise_signal(signal.SIGINT))
+        del awaited
+    assert watched() is None and stop.is_requested and capsys.readouterr().err == ""
+
+
+def test_the_hook_of_others_hears_what_is_not_a_signal(monkeypatch):
+    heard = []
+    monkeypatch.setattr(sys, "unraisablehook", heard.append)
+
+    class Object:
+        def __del__(self):
+            raise ValueError("theirs")
+
+    with StopSignals():
+        Object()
+        assert [str(about.exc_value) for about in heard] == ["theirs"]
+    assert sys.unraisablehook == heard.append

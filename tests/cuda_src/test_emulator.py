@@ -24,8 +24,8 @@ KERNEL void turned(int *out, int barrier) {
   if (barrier) __syncthreads();
   out[64 + threadIdx.x] = out[63 - threadIdx.x];
 }
-KERNEL void alone(int *out) { if (threadIdx.x == 0) __syncwarp(3); }
-KERNEL void beside(int *out) {
+KERNEL void waits_for_no_lane(int *out) { if (threadIdx.x == 0) __syncwarp(3); }
+KERNEL void writes_outside(int *out) {
   if (threadIdx.x) return;
   if (blockIdx.x) atomicExch(out, 5);
   else while (atomicOr(out, 0) == -1) __nanosleep(1);
@@ -73,13 +73,13 @@ def test_a_missing_barrier_gives_another_result_in_another_order(launch):
 
 @pytest.mark.parametrize("seed", (0, 1, 7))
 def test_who_waits_for_threads_that_do_not_come_ends_the_launch(launch, seed, capfd):
-    assert launch("alone", seed)[0] == 1
+    assert launch("waits_for_no_lane", seed)[0] == 1
     assert "a barrier that not every thread reaches" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("seed", (0, 1, 7))
 def test_blocks_wait_for_one_another(launch, seed):
-    code, out = launch("beside", seed, blocks=2)
+    code, out = launch("writes_outside", seed, blocks=2)
     assert code == 0 and out[0] == 5
 
 

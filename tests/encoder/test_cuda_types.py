@@ -6,7 +6,7 @@ import h264lite
 import numpy as np
 import pytest
 from h264lite.encoder.errors import DeviceLost
-from h264lite.scheduler.lookahead.gpu_costs import GpuCosts
+from h264lite.scheduler.lookahead.lookahead_memory import LookaheadMemory
 
 from ..cuda_emulator.fixtures import driver, gpu, launches_by_frame, on_gpus  # noqa: F401
 from ..support import round_trip
@@ -92,8 +92,8 @@ def test_memory_and_launches(driver, monkeypatch, b_adapt):  # noqa: F811
     asked about together three of motion and one of both. Frames of one kind need no more memory than the first ones.
     """
     arrays, begun = [], []
-    make_array = GpuCosts._array
-    monkeypatch.setattr(GpuCosts, "_array", lambda *given: arrays.append(given) or make_array(*given))
+    make_array = LookaheadMemory.array
+    monkeypatch.setattr(LookaheadMemory, "array", lambda *given: arrays.append(given) or make_array(*given))
     names = "half_size", "quarter_size", "lookahead"
     with encoder_of(b_adapt, 200) as encoder:
         for _ in range(40):

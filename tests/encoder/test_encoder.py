@@ -112,7 +112,7 @@ BAD_FRAMES = [
     ((np.zeros((16, 32), np.uint8),) * 3, "plane u of shape (16, 32)"), ((np.zeros((16, 32), np.uint8),), "1 planes"),
     ((np.zeros((8, 32), np.uint8),) * 3, "plane y"), ("frame", "str is not an array"), (None, "NoneType"),
     (NoArray(), "NoArray gives no array"), (np.broadcast_to(np.uint8(0), (1 << 20, 1 << 20)), "(24, 32)"),
-    (OnTheGpu(), "neither shape nor place"), ((np.zeros((16, 32), np.uint8), None, None), "u: NoneType"), ((), "0 planes"),
+    (OnTheGpu(), "neither shape nor memory"), ((np.zeros((16, 32), np.uint8), None, None), "u: NoneType"), ((), "0 planes"),
 ]
 
 
