@@ -12,12 +12,13 @@ from contextlib import nullcontext, suppress
 from typing import Any
 
 from ..console import print_line
-from ..encoder.clips import MOST_ON_CPU
+from ..encoder.clips import MOST_ON_CPU, is_for_gpu
 from ..encoder.errors import InputError, OptionError
 from ..encoder.files.output import check_distinct
 from ..encoder.settings.options import API, BY_NAME, OPTIONS
 from ..encoder.settings.user_options import read_options
 from ..files import opened, shown
+from ..scheduler.devices import count_gpus
 from ..scheduler.hybrid.tuning.tuning_place import cores
 from . import encode as _encode  # noqa: F401  once for all processes
 from .encode_frames import FAILED
@@ -25,7 +26,9 @@ from .interrupt import INTERRUPTED, Interrupted, StopSignals
 
 _MOST_BYTES = 1 << 26  # of LIST
 _OF_ONE_VIDEO = ("audio", "pass_", "stats", "qpfile", "dump_yuv", "csv", "mb_csv", "mb_npz", "json", "trace", "trace_png",
-                 "rate_png", "ray", "ray_gpus", "devices", "verbose", "progress")  # fmt: skip
+                 "rate_png", "ray", "ray_gpus", "verbose", "progress")  # fmt: skip
+_OF_THE_BATCH = "batch", "workers", "devices", "quiet"
+ALL = "all"  # GPUs
 _DONE = bytes([0])
 Job = tuple[str, str]  # names of input and output
 
@@ -38,12 +41,13 @@ def run_batch(texts: dict[str, Any], encode: Callable[[list[str]], int]) -> int:
     for name in (name for name in _OF_ONE_VIDEO if texts.get(name) is not None):
         raise OptionError("with --batch: it is for one video", BY_NAME[name].flag[2:])
     jobs = read_jobs(texts["batch"])
-    at_once = min(values["workers"] or min(MOST_ON_CPU, cores()), len(jobs))
-    words = [BY_NAME[name].word(value) for name, value in texts.items() if name not in ("batch", "workers", "quiet")]
-    if not values["threads"] and values["device"] != "cuda":
+    devices: tuple[str, ...] = values["devices"] or ()
+    at_once = min(values["workers"] or max(len(devices), min(MOST_ON_CPU, cores())), len(jobs))
+    words = [BY_NAME[name].word(value) for name, value in texts.items() if name not in _OF_THE_BATCH]
+    if not values["threads"] and not is_for_gpu(values["device"], devices or None):
         words.append(f"--threads={max(1, cores() // at_once)}")
     gc.freeze()  # what all processes share
-    links = _fork(at_once, lambda number: encode(["encode", *jobs[number], *words, "--quiet"]))
+    links = _fork(at_once, lambda k, number: encode(["encode", *jobs[number], *words, *_device(devices, k), "--quiet"]))
     return _hand_out(jobs, links, values["quiet"])
 
 
@@ -72,12 +76,20 @@ def read_jobs(name: str) -> list[Job]:
     return jobs
 
 
-def _fork(count: int, encode: Callable[[int], int]) -> dict[socket.socket, int]:
-    """Processes that encode the jobs whose numbers they get, and answer by exit codes: link -> process."""
+def _device(devices: Sequence[str], k: int) -> list[str]:
+    """The option for process k: one of the devices. GPUs are counted here, since a driver does not survive a fork."""
+    names = [f"cuda:{number}" for number in range(count_gpus())] if ALL in devices else devices
+    return [f"--devices={names[k % len(names)] if names else ALL}"] if devices else []
+
+
+def _fork(count: int, encode: Callable[[int, int], int]) -> dict[socket.socket, int]:
+    """Processes that encode the jobs whose numbers they get, and answer by exit codes: link -> process. encode: gets the
+    number of the process too.
+    """
     if not hasattr(os, "fork"):
         raise OptionError("needs a system with fork", "batch")
     links: dict[socket.socket, int] = {}
-    for _ in range(count):
+    for k in range(count):
         mine, its = socket.socketpair()
         process = os.fork()
         if not process:
@@ -86,7 +98,7 @@ def _fork(count: int, encode: Callable[[int], int]) -> dict[socket.socket, int]:
                 for link in (mine, *links):  # else it would not see the end of the first process
                     link.close()
                 while number := its.recv(4):
-                    code = encode(int.from_bytes(number))
+                    code = encode(k, int.from_bytes(number))
                     gc.collect()  # cycles hold frames
                     its.send(bytes([code]))
             finally:

@@ -89,7 +89,7 @@ def write_videos(
         workers = _workers_for(values["device"], values["devices"])
     workers = _WORKERS.value(workers)
     threads = values["threads"]
-    if not threads and not _is_for_gpu(values["device"], values["devices"]):
+    if not threads and not is_for_gpu(values["device"], values["devices"]):
         threads = max(1, cores() // workers)
     report = None if progress is None else ReportedProgress(progress)
     return _results(_Batch(workers, {**arguments, **options, "threads": threads}, report), _clips(videos, targets, fps))
@@ -105,7 +105,7 @@ def _is_many(values: object) -> bool:
     )
 
 
-def _is_for_gpu(device: str, devices: tuple[str, ...] | None) -> bool:
+def is_for_gpu(device: str, devices: tuple[str, ...] | None) -> bool:
     """Whether the caller asks for a GPU, whose threads are frames in flight."""
     return device == "cuda" if devices is None else "cpu" not in devices
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from h264lite.cli import batch as batch_command
 from h264lite.cli.batch import read_jobs
 from h264lite.cli.cli import main
 from h264lite.encoder.errors import InputError, OptionError
@@ -140,3 +141,27 @@ def test_processes_end_with_the_first_one():
     wait_for(lambda: not any(Path(f"/proc/{other}/cmdline").exists() and Path(f"/proc/{other}/cmdline").read_bytes()
                              for other in others))
     assert not Path("2.264").exists()
+
+
+def test_processes_take_the_devices_in_turn(monkeypatch):
+    """GPUs are counted by each process: a driver that the first one had loaded would not work in the others."""
+    assert [batch_command._device((), k) for k in range(2)] == [[], []]
+    assert [batch_command._device(("cuda:3", "cuda:1"), k) for k in range(3)] == [
+        ["--devices=cuda:3"], ["--devices=cuda:1"], ["--devices=cuda:3"]
+    ]  # fmt: skip
+    monkeypatch.setattr(batch_command, "count_gpus", lambda: 2)
+    assert [batch_command._device(("all",), k) for k in range(3)] == [
+        ["--devices=cuda:0"], ["--devices=cuda:1"], ["--devices=cuda:0"]
+    ]  # fmt: skip
+    monkeypatch.setattr(batch_command, "count_gpus", lambda: 0)
+    assert batch_command._device(("all",), 0) == ["--devices=all"]  # whose error says what is missing
+
+
+def test_videos_on_named_devices():
+    """The device is no part of the bytes."""
+    names = [raw("a_16x16.yuv"), raw("bb_16x16.yuv", 5), raw("ccc_16x16.yuv", 2)]
+    for words, suffix in ((("--devices", "cpu,cpu", "--workers", "2"), "d"), (("--device", "cpu"), "o")):
+        code, err = said(batch(*(f"{name} {name}.{suffix}.264" for name in names), words=("--preset", "ultrafast", *words)))
+        assert code == 0 and len(err) == 3, err
+    for name in names:
+        assert Path(f"{name}.d.264").read_bytes() == Path(f"{name}.o.264").read_bytes()
