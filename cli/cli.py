@@ -189,9 +189,11 @@ def _run_encode(args: argparse.Namespace) -> int:
         raise OptionError("is for --batch", "workers")
     from ..cuda_src.runtime.context_warmup import ContextWarmup  # 4 ms of --help, for the ctypes module
 
-    by_settings = args.qp is not None or args.pass_ is not None  # else samples decide, and there are no workers
-    early = by_settings and args.devices is not None and _start_early(args.devices, args.input)
-    warmup = ContextWarmup([] if early else gpus_of(args.device, args.devices))  # in parallel with the import of the encoder
+    early = args.devices is not None and _start_early(args.devices, args.input)
+    gpus = gpus_of(args.device, args.devices)
+    if early:  # by workers; where samples decide, this process measures them on the first GPU
+        gpus = gpus[:1] if args.qp is None and args.pass_ is None else []
+    warmup = ContextWarmup(gpus)  # in parallel with the import of the encoder
     try:
         with gc_paused():
             from .encode import run_encode
