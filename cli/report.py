@@ -16,7 +16,7 @@ from ..mp4.opening import pieces
 
 if TYPE_CHECKING:
     from ..encoder.files.video import Source  # imports NumPy, which would delay --help
-    from ..report.report import Made
+    from ..report.report import WrittenReport
 
 _EXITS = "exit codes: 0 done; 1 broken or unsupported stream, or no file; 2 wrong usage; 130 interrupted"
 _MEBI = 1 << 20
@@ -114,7 +114,7 @@ def _default_name(name: str) -> str:
     return "report.html" if name == "-" else f"{os.path.splitext(os.path.basename(name))[0]}.html"
 
 
-def _write(out: str, names: list[str], source: str | None, size: tuple[int, int] | None, choice: Choice) -> "Made":
+def _write(out: str, names: list[str], source: str | None, size: tuple[int, int] | None, choice: Choice) -> "WrittenReport":
     from ..report.report import Input, write_report  # imports NumPy, which would delay --help
     from ..report.stream_report import Options
 
@@ -140,7 +140,7 @@ def _open_source(name: str, size: tuple[int, int] | None, stack: ExitStack) -> "
     return source
 
 
-def _say(page: "Made", out: str, names: list[str], quiet: bool) -> int:
+def _say(page: "WrittenReport", out: str, names: list[str], quiet: bool) -> int:
     """Lines about what was written; the exit code."""
     for name, count, error, cut in zip(names, page.frames, page.errors, page.cut):
         said = shown(name, "standard input")

@@ -99,10 +99,10 @@ def run(given: argparse.Namespace) -> int:
     with gpu or nullcontext():
         setting = _setting(given, gpu)
         for paper in PAPERS if name == "all" else (name,):
-            found = importlib.import_module(f".paper_{paper}", __package__).run(setting)
-            for table in found:
+            tables_of_paper = importlib.import_module(f".paper_{paper}", __package__).run(setting)
+            for table in tables_of_paper:
                 print(table.text() + "\n", flush=True)
-            tables += found
+            tables += tables_of_paper
     plots: list[Path] = []
     if given.plots:
         from .plots import draw

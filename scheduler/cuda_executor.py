@@ -170,7 +170,7 @@ class CudaExecutor(GpuMemory):
     def import_gpu_source(self, number: int, handles: SourceHandles, pairs: Pairs, state: State) -> None:
         """As `import_device_frame`, for a frame in a buffer, of whose distances the state knows: it may be recorded."""
         gpu, upload = self.gpu, handle(self.streams[H2D])
-        gpu.call("wait", (upload, handles.made, 0), (None, handles.made))
+        gpu.call("wait", (upload, handles.measured, 0), (None, handles.measured))
         self.upload_frame(number, pairs, (("load_i420",), self.load_from_gpu(handles.pointers)), state)
         gpu.call("record", (handles.read, upload), (handles.read,))
 

@@ -39,5 +39,5 @@ else:
             start = time.perf_counter()
             keys = work.run(name)
             print(f"{name} ({how}): {1000 * (time.perf_counter() - start) / 8:.2f} ms a picture")
-        vectors, found = work.vectors(keys)
-        print(f"on the GPU: vector {vectors[0, 3, y // 4, x // 4].tolist()}, SAD {found[0, 3, y // 4, x // 4]}")
+        vectors, sads = work.vectors(keys)
+        print(f"on the GPU: vector {vectors[0, 3, y // 4, x // 4].tolist()}, SAD {sads[0, 3, y // 4, x // 4]}")

@@ -1,23 +1,23 @@
 // Small charts as SVG, and elements of the document; all text is set as text.
 
 function element(name, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  made.append(...children);
-  return made;
+  const node = Object.assign(document.createElement(name), properties);
+  node.append(...children);
+  return node;
 }
 
 // A small square of a colour, for keys and legends.
 function swatch(colour) {
-  const made = element("i", { className: "swatch" });
-  made.style.background = colour;
-  return made;
+  const square = element("i", { className: "swatch" });
+  square.style.background = colour;
+  return square;
 }
 
 function svg(name, attributes = {}, text = "") {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== "") made.textContent = text;
-  return made;
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text !== "") node.textContent = text;
+  return node;
 }
 
 function chart(height, width = 312) {
@@ -26,10 +26,10 @@ function chart(height, width = 312) {
 
 // Rows of [name, value ...] as a table; with `head` the values are numbers to the right.
 function table(rows, head = null) {
-  const made = element("table", { className: head ? "numbers" : "" });
-  if (head) made.append(element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { textContent: text })))));
+  const node = element("table", { className: head ? "numbers" : "" });
+  if (head) node.append(element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { textContent: text })))));
   for (const [name, ...values] of rows) {
-    made.append(
+    node.append(
       element(
         "tr",
         {},
@@ -38,7 +38,7 @@ function table(rows, head = null) {
       ),
     );
   }
-  return made;
+  return node;
 }
 
 // Parts of a whole as one horizontal bar with a key: [name, value, colour].
@@ -142,7 +142,7 @@ function ticks(values) {
     wanted = (most - least || Math.abs(most) || 1) / 4;
   const power = 10 ** Math.floor(Math.log10(wanted)),
     step = [1, 2, 5, 10].find((k) => k * power >= wanted) * power,
-    found = [];
-  for (let k = Math.floor(least / step); k <= Math.ceil(most / step); k++) found.push(k * step);
-  return found.length > 1 ? found : [found[0], found[0] + step];
+    ticks = [];
+  for (let k = Math.floor(least / step); k <= Math.ceil(most / step); k++) ticks.push(k * step);
+  return ticks.length > 1 ? ticks : [ticks[0], ticks[0] + step];
 }

@@ -45,13 +45,13 @@ class GpuFrame:
 
     def host_buffers(self) -> list[np.ndarray | Event]:
         """What a recording of its work is bound to beside the buffers of its batch."""
-        read = self.planes if self.source is None else (self.source.made, self.source.seen)
+        read = self.planes if self.source is None else (self.source.measured, self.source.seen)
         return [*read, *self._results]
 
     def host_numbers(self) -> list[int]:
         """Of the same."""
         source = self.source
-        read = map(address_of, self.planes) if source is None else (source.made.handle, source.seen.handle)
+        read = map(address_of, self.planes) if source is None else (source.measured.handle, source.seen.handle)
         return [*read, *self._result_addresses]
 
     def addresses(self) -> list[int]:
