@@ -46,8 +46,8 @@ class BuildWithKernels(build_py):
         if architectures:
             raise SystemExit(f"the kernels for {' '.join(architectures)} (H264LITE_FATBIN) cannot be compiled")
         print("nvcc fails: the package is built without compiled CUDA kernels", file=sys.stderr)
-        for part in library.rglob("*.fatbin"):
-            part.unlink()
+        for path in library.rglob("*.fatbin"):
+            path.unlink()
 
     def _compile_for_cpu(self, classes: str) -> None:
         library = Path(self.build_lib).resolve()

@@ -26,7 +26,7 @@ WALKS = ("parse_slice", "derive_motion", "reconstruct_slice", "deblock_picture")
 def ours(data: bytes) -> int:
     """Frames decoded by h264lite."""
     decoder = h264lite.Decoder()
-    return sum(1 for part in (lambda: decoder.decode(data), decoder.flush) for _ in part())
+    return sum(1 for call in (lambda: decoder.decode(data), decoder.flush) for _ in call())
 
 
 def theirs(data: bytes) -> int:

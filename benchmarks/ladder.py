@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     clips.require("bjontegaard")  # before the encodes
-    chosen = {row: options for row, options in known.items() if not args.rows or any(part in row for part in args.rows)}
+    chosen = {row: options for row, options in known.items() if not args.rows or any(word in row for word in args.rows)}
     jobs = [
         (row, options, name, qp, args.device) for row, options in {BASE: {}, **chosen}.items() for name in CLIPS for qp in QPS
     ]

@@ -18,7 +18,7 @@ import numpy as np
 from h264lite.benchmarks import clips, x264
 
 WIDTH, HEIGHT, FPS = 352, 288, 25
-PARTS = clips.ALL[1:]
+CLIPS = clips.ALL[1:]
 RATES = (20, 25, 30)  # --crf
 
 
@@ -32,8 +32,8 @@ def cropped(name: str) -> list[np.ndarray]:
     for frame in x264.video_frames(clip):
         picture = clips.picture_of(frame.reformat(width, HEIGHT, interpolation=av.video.reformatter.Interpolation.BICUBIC))
         luma, chroma = picture[:HEIGHT], picture[HEIGHT:].reshape(2, HEIGHT // 2, width // 2)
-        parts = luma[:, left : left + WIDTH], chroma[:, :, left // 2 : (left + WIDTH) // 2]
-        pictures.append(np.concatenate([part.ravel() for part in parts]).reshape(-1, WIDTH))
+        planes = luma[:, left : left + WIDTH], chroma[:, :, left // 2 : (left + WIDTH) // 2]
+        pictures.append(np.concatenate([plane.ravel() for plane in planes]).reshape(-1, WIDTH))
     return pictures + pictures[-2:0:-1]
 
 
@@ -58,7 +58,7 @@ def main() -> None:
     args = parser.parse_args()
     bjontegaard = clips.require("bjontegaard")
 
-    clip = clips.Clip("mixed", WIDTH, HEIGHT, FPS, [picture for name in PARTS for picture in cropped(name)])
+    clip = clips.Clip("mixed", WIDTH, HEIGHT, FPS, [picture for name in CLIPS for picture in cropped(name)])
     seconds = len(clip.pictures) / FPS
     print(f"{len(clip.pictures)} frames, {seconds:.1f} s")
     curves: dict[str, list[tuple[float, float, float]]] = {}

@@ -123,12 +123,12 @@ def _write(out: str, names: list[str], source: str | None, size: tuple[int, int]
         for name in names:
             said = shown(name, "standard input")
             try:
-                parts, movie = pieces(stack.enter_context(opened(name)))
+                chunks, movie = pieces(stack.enter_context(opened(name)))
                 rate = movie.rate() if movie is not None else None
             except BitstreamError as error:
                 raise InputError(f"{said}: {error}") from None
             video = None if source is None else _open_source(source, size, stack)
-            streams.append(Input(os.path.basename(said), parts, video, rate))
+            streams.append(Input(os.path.basename(said), chunks, video, rate))
         return write_report(out, streams, Options(choice.limit, choice.pictures), choice.in_page)
 
 

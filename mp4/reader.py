@@ -99,13 +99,13 @@ class Mp4Reader:
         layout = "moov in front" if self.is_movie_in_front else "moov last"
         if self.fragments:
             layout = f"{self.fragments} fragment{'s' * (self.fragments > 1)}"
-        parts = [f"MP4 ({', '.join(self.brands)}), {layout}", f"{self.coding_name} track of {facts['frames']} frames"]
+        phrases = [f"MP4 ({', '.join(self.brands)}), {layout}", f"{self.coding_name} track of {facts['frames']} frames"]
         if facts["mean_fps"] is not None:
             rate = f"{facts['mean_fps']:.3f} frames/s" + (" on average" if facts["variable_rate"] else "")
-            parts += [f"{facts['seconds']:.3f} s", rate]
+            phrases += [f"{facts['seconds']:.3f} s", rate]
         if not self.is_upright:
-            parts.append("rotated")
-        return ", ".join(parts)
+            phrases.append("rotated")
+        return ", ".join(phrases)
 
     @property
     def is_upright(self) -> bool:

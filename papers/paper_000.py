@@ -69,8 +69,8 @@ class Measured:
     def _search_all(self, grid: int, inside: bool) -> np.ndarray:
         """The same of all blocks, on all cores: what the variants must find."""
         with ThreadPoolExecutor() as pool:
-            parts = pool.map(lambda b: self._search([b], grid, inside), self.blocks)
-            return np.concatenate(list(parts), 1)
+            sads = pool.map(lambda b: self._search([b], grid, inside), self.blocks)
+            return np.concatenate(list(sads), 1)
 
     def _variant(self, name: str, variant: fsbm.Variant) -> None:
         ladder = fsbm.Ladder(

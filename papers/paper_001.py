@@ -22,9 +22,9 @@ def overlap(spans: list[tuple[str, str, float, float]]) -> float:
     for track, name, a, b in spans:
         if name in COPIES:
             total += b - a
-            parts = sorted((max(a, c), min(b, d)) for other, c, d in kernels if other != track and c < b and d > a)
+            overlaps = sorted((max(a, c), min(b, d)) for other, c, d in kernels if other != track and c < b and d > a)
             end = a
-            for c, d in parts:
+            for c, d in overlaps:
                 shared += max(0.0, d - max(c, end))
                 end = max(end, d)
     return shared / total if total else 0.0

@@ -64,8 +64,8 @@ class _Segments(Fragments):
             time += sample.duration
         return end - begin
 
-    def _put(self, *parts: bytes) -> None:
-        self._file(segment_name(self.stem, self._number + 1), b"".join(parts))
+    def _put(self, *chunks: bytes) -> None:
+        self._file(segment_name(self.stem, self._number + 1), b"".join(chunks))
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
         def work() -> None:

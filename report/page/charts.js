@@ -42,17 +42,17 @@ function table(rows, head = null) {
 }
 
 // Parts of a whole as one horizontal bar with a key: [name, value, colour].
-function shares(parts, unit) {
-  const total = parts.reduce((sum, [, value]) => sum + value, 0) || 1,
+function shares(rows, unit) {
+  const total = rows.reduce((sum, [, value]) => sum + value, 0) || 1,
     box = element("div", { className: "chart" }),
     bar = chart(14);
   let at = 0;
   const key = element("div", { className: "keys" });
-  for (const [name, value, colour] of parts) {
+  for (const [name, value, colour] of rows) {
     if (!value) continue;
-    const part = svg("rect", { x: at, y: 0, width: Math.max(0.5, (value / total) * 312 - 0.5), height: 14, fill: colour });
-    part.append(svg("title", {}, `${name}: ${value.toLocaleString("en")} ${unit}, ${((100 * value) / total).toFixed(1)} %`));
-    bar.append(part);
+    const rect = svg("rect", { x: at, y: 0, width: Math.max(0.5, (value / total) * 312 - 0.5), height: 14, fill: colour });
+    rect.append(svg("title", {}, `${name}: ${value.toLocaleString("en")} ${unit}, ${((100 * value) / total).toFixed(1)} %`));
+    bar.append(rect);
     at += (value / total) * 312;
     const mark = swatch(colour);
     key.append(element("span", {}, mark, `${name} ${((100 * value) / total).toFixed(1)} %`));
@@ -74,10 +74,10 @@ function histogram(series, labels, title, first = 0) {
   for (let k = 0; k < count; k++) {
     let y = height - 14;
     for (const { values, colour, name } of series) {
-      const part = (values[k] / most) * (height - 26);
-      if (!part) continue;
-      y -= part;
-      const bar = svg("rect", { x: k * step, y, width: Math.max(0.6, step - 1), height: Math.max(0.4, part), fill: colour });
+      const size = (values[k] / most) * (height - 26);
+      if (!size) continue;
+      y -= size;
+      const bar = svg("rect", { x: k * step, y, width: Math.max(0.6, step - 1), height: Math.max(0.4, size), fill: colour });
       bar.append(
         svg(
           "title",

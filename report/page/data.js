@@ -111,10 +111,10 @@ class Arrays {
   }
   // Bits of a kind of syntax elements; the residual's root mean square.
   bitsOf(kind, mb) {
-    return this.kinds[kind * this.n + mb] / META.constants.kind_parts;
+    return this.kinds[kind * this.n + mb] / META.constants.kind_scale;
   }
   residual(mb) {
-    return this.energy[mb] / META.constants.energy_parts / 16;
+    return this.energy[mb] / META.constants.energy_scale / 16;
   }
   // The vector of a 4x4 block in raster order, quarter samples; null where the list is not used.
   vectorOf(mb, list, block) {

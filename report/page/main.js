@@ -197,14 +197,14 @@ class App {
 
   captionOf(view) {
     const frame = view.stream.frames[view.n];
-    const parts = [
+    const phrases = [
       `${STREAMS.length > 1 ? `${"AB"[view.stream.number]}  ` : ""}frame ${view.n}`,
       `${FRAME_TYPES[frame.type]}${frame.idr ? " IDR" : ""}`,
       `${Math.round(frame.bits / 8).toLocaleString("en")} bytes`,
       `QP ${decimals(frame.qp, 1)}`,
     ];
-    if (frame.psnr) parts.push(`${decimals(frame.psnr[0])} dB`);
-    return parts.join("   ");
+    if (frame.psnr) phrases.push(`${decimals(frame.psnr[0])} dB`);
+    return phrases.join("   ");
   }
 
   hover(view, event) {

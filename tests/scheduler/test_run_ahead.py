@@ -8,7 +8,7 @@ from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.reordering import ReorderingPipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frames import run_ahead
-from h264lite.scheduler.frames.run_ahead import MEMORY_PARTS, MOST_AHEAD, NONE, RunAhead, frame_bytes
+from h264lite.scheduler.frames.run_ahead import MEMORY_DIVISOR, MOST_AHEAD, NONE, RunAhead, frame_bytes
 from h264lite.scheduler.lookahead import gpu_costs
 
 from ..cuda_emulator.driver import Allocation, EmulatedDriver, Function
@@ -97,10 +97,10 @@ def test_p_frames_wait_for_few_b_frames(ledger, monkeypatch, most):  # noqa: F81
 
 def test_each_limit():
     e = 1000
-    enough = MEMORY_PARTS * MOST_AHEAD * e
+    enough = MEMORY_DIVISOR * MOST_AHEAD * e
     assert RunAhead(20, e).frames(3, enough) == MOST_AHEAD
     assert RunAhead(20, e).frames(3, enough - 1) == MOST_AHEAD - 1
-    assert RunAhead(20, e).frames(3, MEMORY_PARTS * e - 1) == 0
+    assert RunAhead(20, e).frames(3, MEMORY_DIVISOR * e - 1) == 0
     assert [RunAhead(20, e, gops).frames(3, enough) for gops in (1, 2, 3, 4, 5)] == [6, 6, 3, 3, 2]
     assert [RunAhead(most, e).frames(3, enough) for most in (-1, 0, 3, 4, 8, 9, 10)] == [0, 0, 0, 1, 5, 6, 6]
     assert NONE.frames(3, enough) == 0
@@ -158,7 +158,7 @@ def test_what_fits_without_fits(emulated, monkeypatch):
     limited(monkeypatch, MOST_AHEAD)
     size = frame_bytes(Config.from_options(width=WIDTH, height=HEIGHT, device="cuda", **options).coding)
     seen = []
-    for memory in (needed, *((n * MEMORY_PARTS + 1) * size for n in (1, 3, MOST_AHEAD))):
+    for memory in (needed, *((n * MEMORY_DIVISOR + 1) * size for n in (1, 3, MOST_AHEAD))):
         driver = emulated(memory)
         given, ahead = stream(frames, **options)
         assert given == expected
@@ -191,7 +191,7 @@ def test_no_encode_takes_as_much_as_it_may_leave(emulated, monkeypatch, options)
     executor = executor_of(pipeline)
     assert executor.run_ahead == MOST_AHEAD
     one_more, sources = loop - MOST_AHEAD * size, (n_frames + 12) * 3 * width * height // 2
-    assert driver.most + one_more + sources < MEMORY_PARTS * size, (driver.most / size, one_more / size, sources / size)
+    assert driver.most + one_more + sources < MEMORY_DIVISOR * size, (driver.most / size, one_more / size, sources / size)
     pipeline.close()
 
 
