@@ -10,7 +10,7 @@
 #include "inter/mv_prediction.cuh"
 #include "costs/block_probe.cuh"
 
-constexpr int PARTS = B_WHOLE + 1;             // partitions 32 to 40; in this file they count from 0
+constexpr int N_PARTITIONS = B_WHOLE + 1;             // partitions 32 to 40; in this file they count from 0
 constexpr int ORDER = 6;                       // bits of a key below the cost: number of the pair
 constexpr int NO_PAIR = 0x7fffffff;            // key of a partition without a pair
 static_assert(MOST_PAIRS < 1 << ORDER, "a pair's number fits into a key");
@@ -160,7 +160,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const Samp
     keep_source(source, lane, rows, satd);
   }
   // the best entries: of list 0 in lane `part`, of list 1 in lane 16 + `part`
-  const bool wanted = block < PARTS && (block == B_WHOLE || partition_mask & (block < B_16x8_PART ? 4 : 2));
+  const bool wanted = block < N_PARTITIONS && (block == B_WHOLE || partition_mask & (block < B_16x8_PARTITION ? 4 : 2));
   const bool second = lane >= 16;
   Entry lane_entry = {NONE, 0, 0, 0};
   if (wanted) lane_entry = best_entry(searches, block, second ? n_ref : 0, second ? n_ref1 : n_ref, lam);
@@ -169,10 +169,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const Samp
   const int e0 = __shfl_sync(FULL_WARP, lane_entry.entry, partition), e1 = __shfl_sync(FULL_WARP, lane_entry.entry, 16 + partition);
   const unsigned v0 = __shfl_sync(FULL_WARP, lane_entry.v, partition), v1 = __shfl_sync(FULL_WARP, lane_entry.v, 16 + partition);
   const int rate = __shfl_sync(FULL_WARP, lane_entry.rate, partition) + __shfl_sync(FULL_WARP, lane_entry.rate, 16 + partition);
-  bool tried = lane < PARTS && e0 >= 0 && e1 >= 0 && legal(v0) && legal(v1);
+  bool tried = lane < N_PARTITIONS && e0 >= 0 && e1 >= 0 && legal(v0) && legal(v1);
   const unsigned all = __ballot_sync(FULL_WARP, tried);
 #pragma unroll
-  for (int i = 0; i < PARTS - 1; i++) {
+  for (int i = 0; i < N_PARTITIONS - 1; i++) {
     const bool same = (__shfl_sync(FULL_WARP, v0, i) == v0) & (__shfl_sync(FULL_WARP, v1, i) == v1) & (__shfl_sync(FULL_WARP, e0, i) == e0) &
                       (__shfl_sync(FULL_WARP, e1, i) == e1);
     if (i < lane && all >> i & 1 && same) tried = false;
@@ -199,14 +199,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const Samp
   const int in_list1 = __shfl_sync(FULL_WARP, lane_entry.cost, 16 + B_WHOLE) + lam * B_BITS_L1;
   if (refined && all && (keys[3] >> ORDER) + lam * B_BITS_BI < min(in_list0, in_list1)) {
 #pragma unroll 1
-    for (int step = 0; step < 3; step++) move(source, references, searches, step, PARTS + 8 * step, lam, satd, legal, pairs, keys);
+    for (int step = 0; step < 3; step++) move(source, references, searches, step, N_PARTITIONS + 8 * step, lam, satd, legal, pairs, keys);
   }
   // the choices, a lane each
   const int c = lane < N_B_CHOICES ? lane : 0, k = min(c, B_WHOLE);
   const int pred_modes = c < B_WHOLE ? 7 : 1 << (c - B_WHOLE);
   const int of_quadrant = __shfl_sync(FULL_WARP, keys[0], (k & 2) * 4 + (k & 1) * 2);
   const int of_16x8 = __shfl_sync(FULL_WARP, keys[1], (k & 1) * 8), of_8x16 = __shfl_sync(FULL_WARP, keys[2], (k & 1) * 2);
-  const int key = k < B_16x8_PART ? of_quadrant : k < B_8x16_PART ? of_16x8 : k < B_WHOLE ? of_8x16 : keys[3];
+  const int key = k < B_16x8_PARTITION ? of_quadrant : k < B_8x16_PARTITION ? of_16x8 : k < B_WHOLE ? of_8x16 : keys[3];
   const int r0 = __shfl_sync(FULL_WARP, lane_entry.entry, k), r1 = __shfl_sync(FULL_WARP, lane_entry.entry, 16 + k);
   const int c0 = __shfl_sync(FULL_WARP, lane_entry.cost, k), c1 = __shfl_sync(FULL_WARP, lane_entry.cost, 16 + k);
   const int b0 = __shfl_sync(FULL_WARP, lane_entry.rate, k), b1 = __shfl_sync(FULL_WARP, lane_entry.rate, 16 + k);

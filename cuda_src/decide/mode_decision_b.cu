@@ -17,7 +17,7 @@
 constexpr int TICKETS = 0, ENDED = 1;  // words of `progress`: rows taken, rows ended
 constexpr int DIRECT_WARP = 0, BITS_WARP = 1, ERROR_WARP = 2, INPUTS_WARP = 3;
 constexpr int HISTORIES = 15;       // of the quadrants: 1, 2, 4 and 8
-constexpr int PARTS = N_B_CHOICES - B_16x8_PART;  // of 16x8, of 8x16, the whole macroblock from list 0, list 1, both
+constexpr int LARGE_CHOICES = N_B_CHOICES - B_16x8_PARTITION;  // of 16x8, of 8x16, the whole macroblock from list 0, list 1, both
 
 struct FrameB {  // the kernel's arguments, as the launcher says
   const Sample *source, *luma;
@@ -106,8 +106,8 @@ DEVICE constexpr unsigned partition(int a, int b, int c, int d, int x, int y, in
 __constant__ unsigned PARTITION_OF[N_B_CHOICES] = {
     partition(6, 1, 3, 0, 0, 0, 1, 1), partition(CHOICE, 3, 5, 2, 1, 0, 1, 1), partition(8, CHOICE, CHOICE + 1, 7, 0, 1, 1, 1),
     partition(CHOICE + 2, CHOICE + 1, CHOICE, CHOICE, 1, 1, 1, 1),
-    partition(6, 1, 5, 0, 0, 0, 2, 1), partition(8, CHOICE + B_16x8_PART, 7, 7, 0, 1, 2, 1),
-    partition(6, 1, 3, 0, 0, 0, 1, 2), partition(CHOICE + B_8x16_PART, 3, 5, 2, 1, 0, 1, 2),
+    partition(6, 1, 5, 0, 0, 0, 2, 1), partition(8, CHOICE + B_16x8_PARTITION, 7, 7, 0, 1, 2, 1),
+    partition(6, 1, 3, 0, 0, 0, 1, 2), partition(CHOICE + B_8x16_PARTITION, 3, 5, 2, 1, 0, 1, 2),
     partition(6, 1, 5, 0, 0, 0, 2, 2), partition(6, 1, 5, 0, 0, 0, 2, 2), partition(6, 1, 5, 0, 0, 0, 2, 2)};
 
 // A neighbour in list lane & 1; direct: of that list, for the quadrants that `taken` has bits of
@@ -115,7 +115,7 @@ DEVICE Motion neighbour(const Inputs &in, const Motion &around, const Direct &di
   const int list = threadIdx.x & 1, c = from & 15;
   const Motion outer = from_lane(around, 16 * list + c);
   if (!(from & CHOICE)) return outer;
-  return c < B_16x8_PART && taken >> c & 1 ? of_quadrant(direct, c) : in.choices[c][list];
+  return c < B_16x8_PARTITION && taken >> c & 1 ? of_quadrant(direct, c) : in.choices[c][list];
 }
 
 // Cost of choice c with the bits of both lists' vectors, in pairs of lanes; most: of ref_idx_bits in list lane & 1
@@ -136,9 +136,9 @@ DEVICE void weigh_choices(const Inputs &in, const Motion &around, const Direct &
   const int lane = threadIdx.x & 31, n = min(lane >> 1, HISTORIES - 1), q = 31 - __clz(n + 1);
   const int quarter = cost_of_choice(in, around, direct, B_QUADRANT + q, n + 1 - (1 << q), lam, most);
   if (!(lane & 1)) costs.quarters[lane >> 1] = quarter + lam * BITS_B_SUB[B_SUB_L0 + lists_of(in, B_QUADRANT + q)];
-  const int lane_cost = cost_of_choice(in, around, direct, B_16x8_PART + min(lane >> 1, PARTS - 1), 0, lam, most);
-  const auto of = [&](int c) { return __shfl_sync(FULL_WARP, lane_cost, 2 * (c - B_16x8_PART)); };
-  const int upper = of(B_16x8_PART) + of(B_16x8_PART + 1), left = of(B_8x16_PART) + of(B_8x16_PART + 1);
+  const int lane_cost = cost_of_choice(in, around, direct, B_16x8_PARTITION + min(lane >> 1, LARGE_CHOICES - 1), 0, lam, most);
+  const auto of = [&](int c) { return __shfl_sync(FULL_WARP, lane_cost, 2 * (c - B_16x8_PARTITION)); };
+  const int upper = of(B_16x8_PARTITION) + of(B_16x8_PARTITION + 1), left = of(B_8x16_PARTITION) + of(B_8x16_PARTITION + 1);
   int best = 0, whole = 0;
 #pragma unroll
   for (int i = 0; i < 3; i++) {
@@ -148,8 +148,8 @@ DEVICE void weigh_choices(const Inputs &in, const Motion &around, const Direct &
   if (lane == 0) {
     costs.best = best;
     costs.whole = whole;
-    costs.upper = upper + in.extra[B_EXTRA_16x8] + lam * BITS_B_16x8[lists_of(in, B_16x8_PART)][lists_of(in, B_16x8_PART + 1)];
-    costs.left = left + in.extra[B_EXTRA_8x16] + lam * BITS_B_8x16[lists_of(in, B_8x16_PART)][lists_of(in, B_8x16_PART + 1)];
+    costs.upper = upper + in.extra[B_EXTRA_16x8] + lam * BITS_B_16x8[lists_of(in, B_16x8_PARTITION)][lists_of(in, B_16x8_PARTITION + 1)];
+    costs.left = left + in.extra[B_EXTRA_8x16] + lam * BITS_B_8x16[lists_of(in, B_8x16_PARTITION)][lists_of(in, B_8x16_PARTITION + 1)];
   }
 }
 
@@ -239,7 +239,7 @@ DEVICE Motion motion_chosen(const Inputs &in, const Decided &d, const Direct &di
   const int lane = threadIdx.x & 31, k = lane & 15, q = (k >> 3) * 2 + (k >> 1 & 1);
   if (d.mb_type == B_DIRECT || d.mb_type == B_SKIP || (d.mb_type == B_8x8 && sub == B_SUB_DIRECT)) return of_quadrant(direct, q);
   if (d.mb_type == I_16x16) return {-1, 0};
-  const int choice = d.mb_type == B_16x8 ? B_16x8_PART + (k >> 3) : d.mb_type == B_8x16 ? B_8x16_PART + (k >> 1 & 1) : B_QUADRANT + q;
+  const int choice = d.mb_type == B_16x8 ? B_16x8_PARTITION + (k >> 3) : d.mb_type == B_8x16 ? B_8x16_PARTITION + (k >> 1 & 1) : B_QUADRANT + q;
   return in.choices[d.mb_type == B_16x16 ? d.whole : choice][lane >> 4];
 }
 
