@@ -152,6 +152,6 @@ def _say(page: "WrittenReport", out: str, names: list[str], quiet: bool) -> int:
             print_line(f"h264lite report: {said}: the page ends after {count} frames (--frames)")
     if any(page.frames) and not quiet:
         frames = " and ".join(map(str, page.frames))
-        beside = f", {page.outside / _MEBI:.1f} MiB of data in {page.folder}, which belongs beside it" if page.outside else ""
-        print_line(f"h264lite report: {shown(out, 'standard output')}: {frames} frames, {page.size / _MEBI:.1f} MiB{beside}")
+        folder = f", {page.outside / _MEBI:.1f} MiB of data in {page.folder}, which belongs beside it" if page.outside else ""
+        print_line(f"h264lite report: {shown(out, 'standard output')}: {frames} frames, {page.size / _MEBI:.1f} MiB{folder}")
     return 1 if any(page.errors) or not all(page.frames) else 0

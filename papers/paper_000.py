@@ -104,8 +104,8 @@ class Measured:
 
     def speed_up(self, name: str, base: str) -> float | None:
         """Of a variant beside the plain loops."""
-        own, plain = self.seconds(name), self.seconds(base)
-        return plain / own if own and plain else None
+        seconds, plain = self.seconds(name), self.seconds(base)
+        return plain / seconds if seconds and plain else None
 
     def cell(self, name: str, k: int) -> object:
         """Seconds (0), residue (1), agreement (2), or nothing."""

@@ -86,7 +86,7 @@ def _searches(setting: Setting, clips: list[Clip]) -> Table:
                     setting.repeats,
                 )
                 fields.append((work.cost.get(), work.mv.get()))
-            own = gpu_time(gpu, work.product, setting.repeats)
+            product_time = gpu_time(gpu, work.product, setting.repeats)
             fields.append((sads(work.cost.get(), work.mv.get()), work.mv.get()))
             assert all(np.array_equal(a, b) for other in fields[:-1] for a, b in zip(other, fields[-1]))
             best = min(times["whole"], times["tiles"])
@@ -96,8 +96,8 @@ def _searches(setting: Setting, clips: list[Clip]) -> Table:
                     *times.values(),
                     times["anew"] / times["whole"],
                     times["tiles"] / times["whole"],
-                    own,
-                    best / own,
+                    product_time,
+                    best / product_time,
                 ]
             )
             work.close()
@@ -115,12 +115,12 @@ def _refinement(setting: Setting, clips: list[Clip]) -> Table:
         work = Work(gpu, clip, 16)
         work.product()
         times = []
-        for own in (streams, ()):
+        for own_streams in (streams, ()):
             times.append(
                 gpu_time(
                     gpu,
-                    lambda s, own=own: loop.refine(  # type: ignore[misc]
-                        work.source, work.luma, work.pad, work.mv, work.cost, work.refined, own, s
+                    lambda s, own_streams=own_streams: loop.refine(  # type: ignore[misc]
+                        work.source, work.luma, work.pad, work.mv, work.cost, work.refined, own_streams, s
                     ),
                     setting.repeats,
                 )

@@ -56,8 +56,8 @@ class GpuFrame:
 
     def addresses(self) -> list[int]:
         """Of `arrays`, and of those of a source on the GPU: its luma and the energies of its macroblocks."""
-        source, own = self.source, self._addresses
-        return own if source is None else [*own, source.planes[0].ptr, source.energy.ptr]
+        source, addresses = self.source, self._addresses
+        return addresses if source is None else [*addresses, source.planes[0].ptr, source.energy.ptr]
 
 
 class Batch:

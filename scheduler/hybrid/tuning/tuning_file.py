@@ -159,8 +159,8 @@ def to_toml(tuning: Tuning) -> str:
         lines += ["", f'[stages."{device}"]', _STAGES.rstrip()] if device == CPU else ["", f'[stages."{device}"]']
         for name, curve in curves.items():
             points = ", ".join(f"[{n:.10g}, {_number(1e6 * seconds)}]" for n, seconds in curve.points)
-            alone = f", alone = {_number(1e6 * curve.one_thread)}" if curve.one_thread else ""
-            lines.append(f"{name} = {{points = [{points}]{alone}}}")
+            one_thread = f", alone = {_number(1e6 * curve.one_thread)}" if curve.one_thread else ""
+            lines.append(f"{name} = {{points = [{points}]{one_thread}}}")
     lines += ["", *(f"# {_escaped(line)}".rstrip() for line in tuning.report)]
     return "\n".join(lines).rstrip() + "\n"
 
