@@ -215,9 +215,8 @@ def mode_decision_b(
     mv_caches = np.zeros((5, 6, 3), np.int64), np.zeros((5, 6, 3), np.int64)
     direct, direct_cost = np.zeros((2, 4), np.int64), np.zeros(4, np.int64)
     target = Target(current, predicted, of_predicted)
-    counts = np.int64(references.n_ref), np.int64(references.n_ref1)
-    has_moved = by_cost and settings.subme >= RD_B_DIVISIONS
-    choice = ChoiceB(mv_caches, candidates, direct, direct_cost, counts, bool(has_moved))
+    counts, subme = (np.int64(references.n_ref), np.int64(references.n_ref1)), settings.subme
+    choice = ChoiceB(mv_caches, candidates, direct, direct_cost, counts, bool(by_cost and subme >= RD_B_DIVISIONS))
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
         first_mb = np.int64(slice_first_mb[my])
