@@ -181,8 +181,8 @@ def _listed(value: Any, option: str) -> dict[str, str]:
     """The options of name=value:name=value; a name alone is a switch."""
     if not isinstance(value, str):
         raise OptionError(f"{show(value)}: not of the form name=value:name=value", option)
-    parts = (part.partition("=") for part in value.split(":") if part)
-    return {name: text if equals else "1" for name, equals, text in parts}
+    assignments = (word.partition("=") for word in value.split(":") if word)
+    return {name: text if equals else "1" for name, equals, text in assignments}
 
 
 def _kilobits(value: Any, option: str) -> int:

@@ -21,7 +21,8 @@ class BuildWithKernels(build_py):
 
     def find_package_modules(self, package: str, package_dir: str) -> list:
         """The root is the package, and this file lies there without being part of it."""
-        return [found for found in super().find_package_modules(package, package_dir) if found[:2] != ("h264lite", "setup")]
+        modules = super().find_package_modules(package, package_dir)
+        return [module for module in modules if module[:2] != ("h264lite", "setup")]
 
     def run(self) -> None:
         if not self.editable_mode:
@@ -45,8 +46,8 @@ class BuildWithKernels(build_py):
         if architectures:
             raise SystemExit(f"the kernels for {' '.join(architectures)} (H264LITE_FATBIN) cannot be compiled")
         print("nvcc fails: the package is built without compiled CUDA kernels", file=sys.stderr)
-        for part in library.rglob("*.fatbin"):
-            part.unlink()
+        for path in library.rglob("*.fatbin"):
+            path.unlink()
 
     def _compile_for_cpu(self, classes: str) -> None:
         library = Path(self.build_lib).resolve()

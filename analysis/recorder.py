@@ -75,7 +75,7 @@ class Recorder:
             slices=(),
             sps=sps,
             units=tuple((unit.nal_unit_type, size) for unit, size in units),
-            data=b"".join(part for unit, _ in units for part in (_START_CODE, unit.data)),
+            data=b"".join(chunk for unit, _ in units for chunk in (_START_CODE, unit.data)),
             macroblocks=grids,
         )
         if self._samples:

@@ -25,8 +25,8 @@ def result(data: bytes, row: dict[str, str]) -> str:
     decoder, digest, count = h264lite.Decoder(), hashlib.md5(), 0
     refused = row["group"] == "refuse"
     try:
-        for part in (lambda: decoder.decode(data), decoder.flush):
-            for frame in part():
+        for call in (lambda: decoder.decode(data), decoder.flush):
+            for frame in call():
                 digest.update(frame.to_bytes())
                 count += 1
     except h264lite.Unsupported as error:

@@ -30,9 +30,9 @@ def times_of(bench: Bench, samples: list) -> list[float]:
     bench.executor.drop_recordings()  # so that the frame's recording is the only one, recorded before or not
     bench.encode(*samples)
     (recording,) = bench.executor._recordings.values()
-    found = [(recording.commands[k], name, stream) for k, name, stream in recording.launches() if name in KERNELS]
-    assert tuple(name for _, name, _ in found) == KERNELS
-    commands, stream = [command for command, _, _ in found], found[0][2]
+    launches = [(recording.commands[k], name, stream) for k, name, stream in recording.launches() if name in KERNELS]
+    assert tuple(name for _, name, _ in launches) == KERNELS
+    commands, stream = [command for command, _, _ in launches], launches[0][2]
     with bench.gpu:
         return [bench._time(recording, commands[: n + 1], stream) for n in range(len(commands))]
 

@@ -85,11 +85,11 @@ def stage_of(kernel: str, stream: str) -> str:
 
 def by_stage(picture: Iterable[Timed]) -> dict[str, dict[str, float]]:
     """Microseconds of a frame by stage and kernel, in the order of the table; kernels that are not in the table last."""
-    found: dict[str, dict[str, float]] = {row.stage: {} for row in TABLE}
+    stages: dict[str, dict[str, float]] = {row.stage: {} for row in TABLE}
     for kernel, stream, us in picture:
-        kernels = found.setdefault(stage_of(kernel, stream), {})
+        kernels = stages.setdefault(stage_of(kernel, stream), {})
         kernels[kernel] = kernels.get(kernel, 0.0) + us
-    return {stage: kernels for stage, kernels in found.items() if kernels}
+    return {stage: kernels for stage, kernels in stages.items() if kernels}
 
 
 def lines_of(pictures: list[list[Timed]]) -> list[dict[str, Any]]:
@@ -212,15 +212,15 @@ def main() -> int:
         options["subme"] = args.subme
     pipeline = Pipeline(Config.from_options(width=clip.width, height=clip.height, device="cuda", **options))
     bench = Bench(pipeline)
-    found = []
+    timed_pictures = []
     for n in range(FIRST + args.pictures):
         samples = planes(pictures[n % len(pictures)], clip.width, clip.height)
         if n < FIRST:
             bench.encode(*samples)
         elif timed := bench.picture(*samples):
-            found.append(timed)
-    lines = lines_of(found)
-    about = {"device": bench.gpu.name, "clip": args.clip, "pictures": len(found), **options}
+            timed_pictures.append(timed)
+    lines = lines_of(timed_pictures)
+    about = {"device": bench.gpu.name, "clip": args.clip, "pictures": len(timed_pictures), **options}
     print(", ".join(f"{name} {value}" for name, value in about.items()))
     print_table(lines)
     if bench.late:

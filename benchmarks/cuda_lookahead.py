@@ -60,9 +60,9 @@ class Kernels:
         return [self.gpu.zeros(*form) for form in forms]
 
     def _frame(self, luma: DeviceArray) -> HalfSize:
-        made = HalfSize(*self._arrays(*((array.shape, np.uint8) for array in half_size_arrays(*self.size))))
-        half_size(luma, 0, self.size[1], made)
-        return made
+        half = HalfSize(*self._arrays(*((array.shape, np.uint8) for array in half_size_arrays(*self.size))))
+        half_size(luma, 0, self.size[1], half)
+        return half
 
     def run(self) -> None:
         """Prints a line for each kernel and number of jobs."""
@@ -132,7 +132,7 @@ def time_frames(lumas: list[np.ndarray], count: int) -> list[dict[str, Any]]:
 
 def time_encodes(pictures: list[np.ndarray], size: tuple[int, int], count: int, turns: int) -> list[dict[str, Any]]:
     """Frames a second of encodes from memory, by turns; the share of the rate of fixed types."""
-    found: dict[str, list[float]] = {name: [] for name, _ in RATES}
+    rates_of: dict[str, list[float]] = {name: [] for name, _ in RATES}
     for turn in range(turns + 1):
         for name, options in RATES:
             with Encoder(*size, 30, device="cuda", bframes=3, **options) as encoder:
@@ -141,8 +141,8 @@ def time_encodes(pictures: list[np.ndarray], size: tuple[int, int], count: int, 
                     encoder.encode(planes(pictures[n % len(pictures)], *size))
                 encoder.flush()
                 if turn:  # the first one loads
-                    found[name].append(count / (time.perf_counter() - start))
-    rates = {name: statistics.median(some) for name, some in found.items()}
+                    rates_of[name].append(count / (time.perf_counter() - start))
+    rates = {name: statistics.median(some) for name, some in rates_of.items()}
     fixed = rates[RATES[0][0]]
     for name, rate in rates.items():
         print(f"{name:28} {rate:8.1f} frames a second, {rate / fixed:.2f} of fixed types")
@@ -175,8 +175,8 @@ def main() -> int:
     rates = time_encodes(pictures, (width, height), options.frames, options.turns)
     if options.json:
         with open(options.json, "w") as file:
-            found = {"device": device, "size": options.size, "kernels": kernels.rows, "frames": frames, "rates": rates}
-            json.dump(found, file, indent=1)
+            figures = {"device": device, "size": options.size, "kernels": kernels.rows, "frames": frames, "rates": rates}
+            json.dump(figures, file, indent=1)
     return 0
 
 

@@ -36,7 +36,7 @@ CLIP = "driving_1920x1080_30"
 REPLAYS = 20
 
 
-def made_up(width: int, height: int, count: int) -> list[np.ndarray]:
+def synthetic_pictures(width: int, height: int, count: int) -> list[np.ndarray]:
     """Synthetic frames: a moving texture with noise, uint8[H * 3 // 2, W] I420."""
     rng = np.random.default_rng(1)
     base = np.cumsum(np.cumsum(rng.normal(0, 2, (height + 64, width + 64)), 0), 1)
@@ -56,7 +56,7 @@ def load(width: int, height: int, count: int) -> tuple[str, list[np.ndarray]]:
         from h264lite.benchmarks import clips
 
         return CLIP, clips.load(CLIP, count).pictures
-    return "made up", made_up(width, height, min(count, 24))
+    return "made up", synthetic_pictures(width, height, min(count, 24))
 
 
 def planes(picture: np.ndarray, width: int, height: int) -> tuple[np.ndarray, ...]:
@@ -91,7 +91,7 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
     pipeline = Pipeline(settings(width, height, options, streams))
     executor = pipeline.executor.loop.executor
     assert isinstance(executor, CudaExecutor)
-    found = []
+    times = []
     for n in range(40):
         executor.drop_recordings()  # so that the frame's recording is the only one, recorded before or not
         pipeline.encode(planes(pictures[n], width, height))
@@ -110,10 +110,10 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
                 gpu.replay(recording)
             gpu.record(end, main)
             gpu.synchronize(end)
-            found.append(1e3 * begin.time_till(end) / REPLAYS)
+            times.append(1e3 * begin.time_till(end) / REPLAYS)
             gpu.synchronize()
     pipeline.close()
-    return statistics.median(found), min(found), max(found)
+    return statistics.median(times), min(times), max(times)
 
 
 def at_once(pictures: list, width: int, height: int, options: dict[str, Any], lanes: int) -> float:
@@ -136,7 +136,7 @@ def at_once(pictures: list, width: int, height: int, options: dict[str, Any], la
     executors = [pipeline.executor.loop.executor for pipeline in pipelines]
     gpu = executors[0].gpu  # type: ignore[union-attr]
     rounds = list(zip(*replays, strict=True))
-    found = []
+    times = []
     with gpu:
         for _ in range(3):
             gpu.synchronize()
@@ -146,10 +146,10 @@ def at_once(pictures: list, width: int, height: int, options: dict[str, Any], la
                     for executor, given in zip(executors, frames):
                         executor.replay(*given)  # type: ignore[union-attr]
             gpu.synchronize()
-            found.append(1e6 * (time.perf_counter() - start) / (REPLAYS * len(rounds) * lanes))
+            times.append(1e6 * (time.perf_counter() - start) / (REPLAYS * len(rounds) * lanes))
     for pipeline in pipelines:
         pipeline.close()
-    return min(found)
+    return min(times)
 
 
 def without_the_source(recording: Recording) -> Recording:
@@ -186,16 +186,16 @@ def summary(trace: Trace, first: int) -> dict[str, Any]:
     }
 
 
-def print_summary(title: str, found: dict[str, Any]) -> None:
+def print_summary(title: str, figures: dict[str, Any]) -> None:
     print(f"\n{title}")
-    for name, value in sorted(found["stages_us"].items(), key=lambda item: (found["stream"][item[0]], -item[1])):
-        print(f"    {found['stream'][name]:10s} {name:18s} {value:9.1f} us")
-    loop = sum(value for name, value in found["stages_us"].items() if found["stream"][name] == MAIN)
+    for name, value in sorted(figures["stages_us"].items(), key=lambda item: (figures["stream"][item[0]], -item[1])):
+        print(f"    {figures['stream'][name]:10s} {name:18s} {value:9.1f} us")
+    loop = sum(value for name, value in figures["stages_us"].items() if figures["stream"][name] == MAIN)
     print(
-        f"    sum of the main stream {loop:9.1f} us; first stage to last {found['frame_first_to_last_us']} us; from frame "
-        f"to frame {found['frame_period_us']} us"
+        f"    sum of the main stream {loop:9.1f} us; first stage to last {figures['frame_first_to_last_us']} us; from frame "
+        f"to frame {figures['frame_period_us']} us"
     )
-    print("    host, us a frame:", ", ".join(f"{name} {value}" for name, value in found["host_us"].items()))
+    print("    host, us a frame:", ", ".join(f"{name} {value}" for name, value in figures["host_us"].items()))
 
 
 def run_command(source: Path, words: list[str]) -> float:
@@ -206,13 +206,13 @@ def run_command(source: Path, words: list[str]) -> float:
     if command(["encode", str(source), str(out), "--quiet", "--json", str(report), *words]):
         sys.exit("the command failed")
     wall = time.perf_counter() - start
-    found = json.loads(report.read_text())
+    stats = json.loads(report.read_text())
     print(
-        f"    {found['encode_fps']:8.1f} fps ({found['frames'] / wall:.1f} with start and end), {found['kbps']:.0f} kb/s   "
+        f"    {stats['encode_fps']:8.1f} fps ({stats['frames'] / wall:.1f} with start and end), {stats['kbps']:.0f} kb/s   "
         f"{' '.join(words)}",
         flush=True,
     )
-    return float(found["encode_fps"])
+    return float(stats["encode_fps"])
 
 
 def run_x264(pictures: list, width: int, height: int, count: int, threads: int, qp: int) -> dict[str, float]:

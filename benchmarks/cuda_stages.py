@@ -68,8 +68,8 @@ class Filler:
         zero = gpu.zeros((n, 2), np.int16)
         qp = gpu.upload(np.full(n, 24, np.uint8))
         source, start = gpu.zeros((height, width), np.uint8), SearchStart(zero, zero)
-        found = SearchResult(gpu.array((n, 41), np.int32), gpu.array((n, 41, 2), np.int16))
-        self.search = (source, far, 96, start, qp, 64, 0, height // 16, found)
+        search_result = SearchResult(gpu.array((n, 41), np.int32), gpu.array((n, 41, 2), np.int16))
+        self.search = (source, far, 96, start, qp, 64, 0, height // 16, search_result)
 
     def __call__(self, stream: Any) -> None:
         full_search(*self.search, stream=stream)
@@ -137,10 +137,10 @@ class Bench:
                 "70, 55" if merange == 16 else "",
             )
         full_search(source, on_gpu[0], pad, start, qp, 16, 0, rows, result, stream=stream)
-        searched, found = cost.get(stream=stream), mv.get(stream=stream)
+        searched, vectors = cost.get(stream=stream), mv.get(stream=stream)
         for subme in (1, 2, 3, 4, 5):
             cost.put(searched, stream)
-            mv.put(found, stream)
+            mv.put(vectors, stream)
 
             def refine(level: int = subme) -> None:
                 subpel_refine(source, on_gpu, pad, zero, qp, level, 0, rows, result, stream=stream)

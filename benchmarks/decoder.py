@@ -26,7 +26,7 @@ WALKS = ("parse_slice", "derive_motion", "reconstruct_slice", "deblock_picture")
 def ours(data: bytes) -> int:
     """Frames decoded by h264lite."""
     decoder = h264lite.Decoder()
-    return sum(1 for part in (lambda: decoder.decode(data), decoder.flush) for _ in part())
+    return sum(1 for call in (lambda: decoder.decode(data), decoder.flush) for _ in call())
 
 
 def theirs(data: bytes) -> int:
@@ -54,17 +54,17 @@ def streams(args: argparse.Namespace) -> dict[str, bytes]:
     """The streams to decode, by name."""
     if args.streams:
         return {Path(name).name: Path(name).read_bytes() for name in args.streams}
-    made = {}
+    by_name = {}
     for name in clips.SPEED:
         clip = clips.load(name, args.frames)
         options = {"width": clip.width, "height": clip.height, "fps": clip.fps, "qp": args.qp, "preset": args.preset}
         with h264lite.Encoder(**options) as encoder:
             packets = [packet for picture in clip.pictures for packet in encoder.encode(picture)] + encoder.flush()
-        made[f"{name}, h264lite"] = b"".join(packet.data for packet in packets)
+        by_name[f"{name}, h264lite"] = b"".join(packet.data for packet in packets)
         frames = x264.video_frames(clip)
         for profile, options in (("baseline", {"ref": "1"}), ("high", {"bframes": "3"})):
-            made[f"{name}, x264 {profile}"] = x264.run(clip, frames, args.qp, 2, profile=profile, **options)[0]
-    return made
+            by_name[f"{name}, x264 {profile}"] = x264.run(clip, frames, args.qp, 2, profile=profile, **options)[0]
+    return by_name
 
 
 def main() -> None:

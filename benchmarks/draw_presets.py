@@ -62,8 +62,8 @@ def draw(rows: list[dict[str, str]], target: Path) -> None:
 
 def _along(corners: np.ndarray) -> np.ndarray:
     """Points of a line every few dots. corners: float[n, 2]."""
-    parts = [np.linspace(a, b, 2 + int(np.hypot(*(b - a)) / 3)) for a, b in zip(corners, corners[1:])]
-    return np.concatenate(parts)
+    lines = [np.linspace(a, b, 2 + int(np.hypot(*(b - a)) / 3)) for a, b in zip(corners, corners[1:])]
+    return np.concatenate(lines)
 
 
 def _place(

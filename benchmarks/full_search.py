@@ -46,11 +46,11 @@ def main() -> None:
     source, reference = pictures()
     n_mb = WIDTH * HEIGHT // 256
     start = SearchStart(*np.zeros((2, n_mb, 2), np.int16))
-    found = SearchResult(np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16))
+    search_result = SearchResult(np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16))
     qp = np.full(n_mb, 24, np.uint8)
 
     def ours(level: int) -> None:
-        full_search(source, reference, PAD, start, qp, MERANGE, 0, HEIGHT // 16, found, level=level)
+        full_search(source, reference, PAD, start, qp, MERANGE, 0, HEIGHT // 16, search_result, level=level)
 
     runs = {"h264lite": lambda: ours(SIMD_LEVEL)}
     if SIMD_LEVEL == WIDE:

@@ -70,10 +70,10 @@ int cuGraphCreate(word *graph, unsigned flags) { return give(graph); }
 OK(cuGraphDestroy, word graph)
 int cuGraphAddKernelNode_v2(word *node, word graph, const void *before, size_t count, const void *parameters) { return give(node); }
 OK(cuGraphAddDependencies_v2, word graph, const void *from, const void *to, const void *edges, size_t count)
-int cuGraphInstantiateWithFlags(word *made, word graph, uint64_t flags) { return give(made); }
-OK(cuGraphExecDestroy, word made)
-OK(cuGraphLaunch, word made, word stream)
-OK(cuGraphExecKernelNodeSetParams_v2, word made, word node, const void *parameters)
+int cuGraphInstantiateWithFlags(word *executable, word graph, uint64_t flags) { return give(executable); }
+OK(cuGraphExecDestroy, word executable)
+OK(cuGraphLaunch, word executable, word stream)
+OK(cuGraphExecKernelNodeSetParams_v2, word executable, word node, const void *parameters)
 int cuGetErrorString(int code, const char **text) { *text = "an error"; return 0; }
 
 #include <dlfcn.h>

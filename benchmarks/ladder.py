@@ -53,14 +53,14 @@ class Point(NamedTuple):
 
 def rows() -> dict[str, dict[str, Any]]:
     """Options by the name of the row."""
-    found: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     for preset in PRESETS:
-        found[preset] = {"preset": preset, **P}
+        rows[preset] = {"preset": preset, **P}
         if preset != "ultrafast":
-            found[f"{preset}, B frames"] = {"preset": preset}
-            found[f"{preset}, B frames, CRF"] = {"preset": preset, **RATE}
-    found |= {f"medium, 3 B frames: {name}": {**B, **options} for name, options in TOOLS.items()}
-    return found | {f"medium, 3 B frames, CRF: {name}": {**B, **RATE, **options} for name, options in RATES.items()}
+            rows[f"{preset}, B frames"] = {"preset": preset}
+            rows[f"{preset}, B frames, CRF"] = {"preset": preset, **RATE}
+    rows |= {f"medium, 3 B frames: {name}": {**B, **options} for name, options in TOOLS.items()}
+    return rows | {f"medium, 3 B frames, CRF: {name}": {**B, **RATE, **options} for name, options in RATES.items()}
 
 
 @lru_cache(1)
@@ -78,9 +78,9 @@ def ssim(a: np.ndarray, b: np.ndarray) -> float:
     var_x, var_y = uniform_filter(x * x, WINDOW) - mean_x**2, uniform_filter(y * y, WINDOW) - mean_y**2
     both = uniform_filter(x * y, WINDOW) - mean_x * mean_y
     c1, c2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
-    found = (2 * mean_x * mean_y + c1) * (2 * both + c2) / ((mean_x**2 + mean_y**2 + c1) * (var_x + var_y + c2))
+    ssim_map = (2 * mean_x * mean_y + c1) * (2 * both + c2) / ((mean_x**2 + mean_y**2 + c1) * (var_x + var_y + c2))
     inside = WINDOW // 2
-    return float(found[inside : 1 - inside, inside : 1 - inside].mean())
+    return float(ssim_map[inside : 1 - inside, inside : 1 - inside].mean())
 
 
 def judged(clip: clips.Clip, stream: bytes) -> Point:
@@ -111,22 +111,22 @@ def measure(job: tuple[str, dict[str, Any], str, int, str]) -> tuple[str, str, i
     return row, name, qp, judged(clip, stream)
 
 
-def rate(base: dict[int, Point], found: dict[int, Point], by: str) -> float:
+def rate(base: dict[int, Point], curve: dict[int, Point], by: str) -> float:
     """BD-rate in percent; by: psnr or ssim."""
-    lines = [sorted(points.values(), key=lambda point: point.kbits) for points in (base, found)]
+    lines = [sorted(points.values(), key=lambda point: point.kbits) for points in (base, curve)]
     first, second = (([p.kbits for p in line], [getattr(p, by) for p in line]) for line in lines)
     return bd_rate(first, second)
 
 
 def measured(jobs: list[Any], processes: int) -> Iterator[tuple[str, dict[str, dict[int, Point]]]]:
     """Rows as they become complete: points by clip and QP. The base comes first."""
-    found: dict[str, dict[str, dict[int, Point]]] = {}
+    curves: dict[str, dict[str, dict[int, Point]]] = {}
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         for row, name, qp, point in pool.imap(measure, jobs, 1):
-            of_row = found.setdefault(row, {})
+            of_row = curves.setdefault(row, {})
             of_row.setdefault(name, {})[qp] = point
             if sum(map(len, of_row.values())) == len(CLIPS) * len(QPS):
-                yield row, found.pop(row)
+                yield row, curves.pop(row)
 
 
 def main() -> None:
@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     clips.require("bjontegaard")  # before the encodes
-    chosen = {row: options for row, options in known.items() if not args.rows or any(part in row for part in args.rows)}
+    chosen = {row: options for row, options in known.items() if not args.rows or any(word in row for word in args.rows)}
     jobs = [
         (row, options, name, qp, args.device) for row, options in {BASE: {}, **chosen}.items() for name in CLIPS for qp in QPS
     ]

@@ -18,7 +18,7 @@ import numpy as np
 from h264lite.benchmarks import clips, x264
 
 WIDTH, HEIGHT, FPS = 352, 288, 25
-PARTS = clips.ALL[1:]
+CLIPS = clips.ALL[1:]
 RATES = (20, 25, 30)  # --crf
 
 
@@ -28,13 +28,13 @@ def cropped(name: str) -> list[np.ndarray]:
     clip = clips.load(name)
     width = max(WIDTH, round(clip.width * HEIGHT / clip.height / 2) * 2)
     left = (width - WIDTH) // 4 * 2
-    made = []
+    pictures = []
     for frame in x264.video_frames(clip):
         picture = clips.picture_of(frame.reformat(width, HEIGHT, interpolation=av.video.reformatter.Interpolation.BICUBIC))
         luma, chroma = picture[:HEIGHT], picture[HEIGHT:].reshape(2, HEIGHT // 2, width // 2)
-        parts = luma[:, left : left + WIDTH], chroma[:, :, left // 2 : (left + WIDTH) // 2]
-        made.append(np.concatenate([part.ravel() for part in parts]).reshape(-1, WIDTH))
-    return made + made[-2:0:-1]
+        planes = luma[:, left : left + WIDTH], chroma[:, :, left // 2 : (left + WIDTH) // 2]
+        pictures.append(np.concatenate([plane.ravel() for plane in planes]).reshape(-1, WIDTH))
+    return pictures + pictures[-2:0:-1]
 
 
 def psnrs(clip: clips.Clip, data: bytes) -> tuple[float, float]:
@@ -58,10 +58,10 @@ def main() -> None:
     args = parser.parse_args()
     bjontegaard = clips.require("bjontegaard")
 
-    clip = clips.Clip("mixed", WIDTH, HEIGHT, FPS, [picture for name in PARTS for picture in cropped(name)])
+    clip = clips.Clip("mixed", WIDTH, HEIGHT, FPS, [picture for name in CLIPS for picture in cropped(name)])
     seconds = len(clip.pictures) / FPS
     print(f"{len(clip.pictures)} frames, {seconds:.1f} s")
-    found: dict[str, list[tuple[float, float, float]]] = {}
+    curves: dict[str, list[tuple[float, float, float]]] = {}
 
     def measured(encoder: str, has_tree: bool, rate: int) -> bytes:
         if encoder == "x264":
@@ -83,7 +83,7 @@ def main() -> None:
 
     for encoder in ("h264lite", *(["x264"] if args.x264 else [])):
         for name, has_tree in (("--no-mbtree", False), ("tree", True)):
-            points = found[f"{encoder} {name}"] = []
+            points = curves[f"{encoder} {name}"] = []
             for rate in RATES:
                 data = measured(encoder, has_tree, rate)
                 points.append((8 * len(data) / seconds / 1000, *psnrs(clip, data)))
@@ -94,14 +94,14 @@ def main() -> None:
                     "dB",
                     flush=True,
                 )
-        without, with_tree = (sorted(found[f"{encoder} {name}"]) for name in ("--no-mbtree", "tree"))
+        without, with_tree = (sorted(curves[f"{encoder} {name}"]) for name in ("--no-mbtree", "tree"))
         for k, mean in ((1, "mean of frames"), (2, "mean squared error")):
             given = [[point[j] for point in points] for points in (without, with_tree) for j in (0, k)]
             gain = bjontegaard.bd_psnr(*given, method="pchip", min_overlap=0)
             bits = bjontegaard.bd_rate(*given, method="pchip", min_overlap=0)
             print(f"{encoder}, PSNR by {mean}: tree {gain:+.2f} dB, {bits:+.1f} % bits", flush=True)
     if args.json:
-        Path(args.json).write_text(json.dumps(found, indent=1))
+        Path(args.json).write_text(json.dumps(curves, indent=1))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 
 import h264lite
 import numpy as np
-from h264lite.benchmarks.cuda_loop import made_up
+from h264lite.benchmarks.cuda_loop import synthetic_pictures
 from h264lite.encoder.pipeline import Pipeline
 
 LOW, HIGH = 26, 28  # the QPs that frames have in turn, near each other: frames differ little; their mean is the one QP
@@ -59,14 +59,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     width, height = map(int, args.size.split("x"))
-    pictures = made_up(width, height, 24)
+    pictures = synthetic_pictures(width, height, 24)
     rates: dict[str, list[float]] = {name: [] for name in CASES}
     for _ in range(args.rounds):
         for name, qp_of in CASES.items():
             with qps(qp_of):
                 rates[name].append(encode(pictures, width, height, args.frames, args.device))
-    for name, found in rates.items():
-        print(f"{name:20s} best {max(found):8.1f} median {statistics.median(found):8.1f} frames/s")
+    for name, fps in rates.items():
+        print(f"{name:20s} best {max(fps):8.1f} median {statistics.median(fps):8.1f} frames/s")
 
 
 if __name__ == "__main__":

@@ -79,23 +79,23 @@ def compare(clip: clips.Clip, presets: list[str], rounds: int) -> dict[tuple[str
     with tempfile.TemporaryDirectory() as folder:
         raw = Path(folder, "clip.yuv")
         raw.write_bytes(b"".join(picture.tobytes() for picture in clip.pictures))
-        found: dict[str, Points] = {preset: points(clip, [ours(clip, qp, preset) for qp in QPS]) for preset in presets}
-        rates = found[presets[0]][0][::-1]  # points begin with the lowest rate
+        curves: dict[str, Points] = {preset: points(clip, [ours(clip, qp, preset) for qp in QPS]) for preset in presets}
+        rates = curves[presets[0]][0][::-1]  # points begin with the lowest rate
         theirs = {name: OpenH264(name, clip, raw) for name in ("high", "low")}
         for name, encoder in theirs.items():
-            found[name] = points(clip, [encoder.encode(rate) for rate in rates])
-        spent: dict[str, float] = dict.fromkeys(found, 1e9)
+            curves[name] = points(clip, [encoder.encode(rate) for rate in rates])
+        spent: dict[str, float] = dict.fromkeys(curves, 1e9)
         for _ in range(rounds):
             for name, encoder in theirs.items():
                 spent[name] = min(spent[name], encoder.seconds(rates[TIMED]))
             for preset in presets:
                 spent[preset] = min(spent[preset], seconds_of(clip, preset))
-    for name in found:
+    for name in curves:
         print(
             f"    {name:<12}{len(clip.pictures) / spent[name]:8.0f} frames a second  ",
-            *(f"{rate:8.1f} kb/s {psnr:6.3f} dB" for rate, psnr in zip(*found[name])),
+            *(f"{rate:8.1f} kb/s {psnr:6.3f} dB" for rate, psnr in zip(*curves[name])),
         )
-    return {(preset, name): (bd_rate(found[name], found[preset]), spent[name] / spent[preset])
+    return {(preset, name): (bd_rate(curves[name], curves[preset]), spent[name] / spent[preset])
             for preset in presets for name in theirs}  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from h264lite.benchmarks import clips
-from h264lite.benchmarks.cuda_loop import made_up, planes
+from h264lite.benchmarks.cuda_loop import planes, synthetic_pictures
 from h264lite.encoder.reordering import ReorderingPipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.cuda_executor import CudaExecutor
@@ -48,11 +48,11 @@ def encode(
     seconds, of_thread = time.perf_counter() - start, time.thread_time() - start_of_thread
     executor = pipeline._pipeline.executor.loop.executor
     assert isinstance(executor, CudaExecutor)
-    found = len(executor._recordings)
+    n_recordings = len(executor._recordings)
     pipeline.close()
     for frame in done:
         digest.update(frame.data)
-    return count / seconds, 1000 * of_thread / count, digest.hexdigest(), found
+    return count / seconds, 1000 * of_thread / count, digest.hexdigest(), n_recordings
 
 
 def main() -> int:
@@ -79,7 +79,7 @@ def main() -> int:
         width, height, pictures = clip.width, clip.height, clip.pictures
     else:
         width, height = map(int, args.size.split("x"))
-        pictures = made_up(width, height, 24)
+        pictures = synthetic_pictures(width, height, 24)
     names = "bframes", "b_pyramid", "b_adapt", "subme", "ref", "threads"
     rate = {"qp": args.qp} if args.crf is None else {"crf": args.crf}
     options = {name: getattr(args, name) for name in names} | rate | {"keyint": 10 * args.frames, "no_scenecut": True}
@@ -94,11 +94,11 @@ def main() -> int:
             times[case].append(of_thread)
             digests.add(digest)
     first = statistics.median(next(iter(rates.values())))
-    for (streams, most), found in rates.items():
-        median = statistics.median(found)
+    for (streams, most), fps in rates.items():
+        median = statistics.median(fps)
         print(
             f"{streams} streams, {most} in flight: "
-            f"best {max(found):7.1f} median {median:7.1f} frames/s, {median / first:.3f}; "
+            f"best {max(fps):7.1f} median {median:7.1f} frames/s, {median / first:.3f}; "
             f"thread {statistics.median(times[streams, most]):.2f} ms; {counts[streams, most]} recordings"
         )
     print("the same bytes" if len(digests) == 1 else "THE BYTES DIFFER")

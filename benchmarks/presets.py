@@ -85,9 +85,9 @@ def shortened(name: str, count: int, repeats: bool) -> tuple[clips.Clip, list]:
     return clip, x264.video_frames(clip)
 
 
-def bd_rate(reference: Points, found: Points) -> float:
+def bd_rate(reference: Points, curve: Points) -> float:
     """Bits beside those of `reference` at equal PSNR, in percent; PCHIP."""
-    return float(clips.require("bjontegaard").bd_rate(*reference, *found, method="pchip", min_overlap=0))
+    return float(clips.require("bjontegaard").bd_rate(*reference, *curve, method="pchip", min_overlap=0))
 
 
 def settings(options: dict[str, Any]) -> Config:
@@ -107,7 +107,7 @@ def value_of(config: Config, option: str) -> Any:
 
 def around(profile: str) -> dict[str, dict[str, Any]]:
     """Options by name: each preset with one option a step to either side; settings that are equal appear once."""
-    found: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     known = {preset: settings({"preset": preset, "profile": profile, "qp": 27}) for preset in PRESETS}
     seen = [tuple(value_of(config, option) for option in LADDERS) for config in known.values()]
     for preset, config in known.items():
@@ -116,13 +116,13 @@ def around(profile: str) -> dict[str, dict[str, Any]]:
             for value in values[max(0, at - 1) : at] + values[at + 1 : at + 2]:
                 options = {name: value_of(config, name) for name in LADDERS} | {"profile": profile, option: value}
                 try:
-                    made = tuple(value_of(settings(options), name) for name in LADDERS)
+                    ladder_values = tuple(value_of(settings(options), name) for name in LADDERS)
                 except h264lite.OptionError:
                     continue  # no tool of this profile
-                if made not in seen:
-                    seen.append(made)
-                    found[f"{preset} {option}={value}"] = options
-    return found
+                if ladder_values not in seen:
+                    seen.append(ladder_values)
+                    rows[f"{preset} {option}={value}"] = options
+    return rows
 
 
 def hull(rows: dict[str, tuple[float, float]]) -> list[str]:
@@ -149,17 +149,17 @@ def rates_of(names: list[str], rows: dict[str, Row], frames: int, jobs: int) -> 
     """BD-rate against BASE by row and clip."""
     clips.require("bjontegaard")
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        found = {
+        encodes = {
             (name, row): [pool.submit(point, name, count_of(name, frames), options, qp) for qp in reversed(QPS)]
             for name in names
             for row, options in rows.items()
         }
-        curves = {key: _curve([one.result() for one in ones]) for key, ones in found.items()}
+        curves = {key: _curve([one.result() for one in ones]) for key, ones in encodes.items()}
     return {row: {name: bd_rate(curves[name, BASE], curves[name, row]) for name in names} for row in rows}
 
 
-def _curve(found: list[Points]) -> Points:
-    return [rate for (rate,), _ in found], [psnr for _, (psnr,) in found]
+def _curve(encodes: list[Points]) -> Points:
+    return [rate for (rate,), _ in encodes], [psnr for _, (psnr,) in encodes]
 
 
 def speeds_of(name: str, rows: dict[str, Row], count: int, rounds: int, threads: int) -> dict[str, float]:

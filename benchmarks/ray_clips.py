@@ -55,10 +55,10 @@ class Timed(Encode):
     def __call__(self, batch: Any) -> dict[str, Any]:
         """See Encode."""
         begun = time.time()
-        found = super().__call__(batch)
-        rows = len(found["video"])
+        columns = super().__call__(batch)
+        rows = len(columns["video"])
         said = {"process": os.getpid(), "begun": begun, "ended": time.time()}
-        return found | {name: np.full(rows, value) for name, value in said.items()}
+        return columns | {name: np.full(rows, value) for name, value in said.items()}
 
 
 def by_ray(workers: int, shape: tuple[int, int, int], clips: int, options: dict[str, Any]) -> float:

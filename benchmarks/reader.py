@@ -106,12 +106,12 @@ def videos(args: argparse.Namespace) -> dict[str, bytes]:
     """The files to read, by name."""
     if args.videos:
         return {Path(name).name: Path(name).read_bytes() for name in args.videos}
-    made = {}
+    by_name = {}
     for name in args.clips.split(","):
         clip = clips.load(name, args.frames)
         words = {"width": clip.width, "height": clip.height, "colormatrix": "smpte170m", "range": "tv"}
-        made[name] = h264lite.write_video(None, clip.pictures, clip.fps, format="i420", **words)
-    return made
+        by_name[name] = h264lite.write_video(None, clip.pictures, clip.fps, format="i420", **words)
+    return by_name
 
 
 def main() -> None:

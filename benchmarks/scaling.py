@@ -43,26 +43,26 @@ class Variant(NamedTuple):
 def variants(groups: set[str], cores: int) -> list[Variant]:
     """All that this machine has cores for, and twice as many at the most."""
     counts = [n for n in COUNTS if n <= 2 * cores]
-    found = []
+    rows = []
     if "threads" in groups:
-        found = [*(Variant(f"threads {n}", {"threads": n}) for n in counts), Variant("auto", {})]
+        rows = [*(Variant(f"threads {n}", {"threads": n}) for n in counts), Variant("auto", {})]
     if "lanes" in groups:
-        found += [Variant(f"lanes {n}", {"gops": n, "threads": max(n, cores)}, True) for n in counts if n > 2]
+        rows += [Variant(f"lanes {n}", {"gops": n, "threads": max(n, cores)}, True) for n in counts if n > 2]
     if "workers" in groups:
-        found += [
+        rows += [
             Variant(f"workers {n}", {"devices": ",".join(["cpu"] * n), "threads": max(n, cores)}, True, True)
             for n in counts
             if n in (4, 16)
         ]
-    return found
+    return rows
 
 
 def raw_clip(path: Path, frames: int) -> clips.Clip:
     """A raw file whose name ends with its size and rate."""
-    found = re.search(r"_(\d+)x(\d+)_(\d+)$", path.stem)
-    if found is None:
+    match = re.search(r"_(\d+)x(\d+)_(\d+)$", path.stem)
+    if match is None:
         sys.exit(f"{path}: the name ends with no size and rate, such as _352x288_30")
-    width, height, fps = map(int, found.groups())
+    width, height, fps = map(int, match.groups())
     pictures = np.fromfile(path, np.uint8, frames * width * height * 3 // 2).reshape(-1, height * 3 // 2, width)
     return clips.Clip(path.stem, width, height, fps, list(pictures))
 
@@ -97,7 +97,7 @@ def measure(clip: clips.Clip, variant: Variant, options: dict[str, object]) -> t
         spent += best[1]
         if spent > ENOUGH:
             break
-        best = min(best, encode(clip, variant, options), key=lambda found: found[1])
+        best = min(best, encode(clip, variant, options), key=lambda run: run[1])
     return best
 
 
@@ -122,10 +122,10 @@ def main() -> None:
             for variant in variants(groups, cores):
                 if time.perf_counter() - begin > args.seconds:
                     break
-                found, seconds, busy = measure(clip, variant, options)
+                digest, seconds, busy = measure(clip, variant, options)
                 of_workers = "" if variant.workers else f" ({busy / seconds:.1f})"
                 print(f"    {variant.name:<12}{(len(clip.pictures) - 1) / seconds:8.1f}{of_workers}", flush=True)
-                if hashes.setdefault(variant.short_gops, found) != found:
+                if hashes.setdefault(variant.short_gops, digest) != digest:
                     sys.exit(f"{variant.name}: another stream")
             if "x264" in groups:
                 of_x264(clip, title)

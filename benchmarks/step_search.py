@@ -45,11 +45,11 @@ def main() -> None:
                 size[name], spent, stages = encode(clip, **common, **more)
                 seconds[name].append(spent)
                 stage[name].append(sum(stages.get(f"{method}_search", 0.0) for method in ("full", "pattern", "step")))
-        whole, part = ({name: statistics.median(v) for name, v in times.items()} for times in (seconds, stage))
+        whole, stages = ({name: statistics.median(v) for name, v in times.items()} for times in (seconds, stage))
         for name in VARIANTS:
             print(
-                f"+-{merange} {name:14} stage {1e3 * part[name] / len(clip.pictures):6.2f} ms a frame, "
-                f"{part['fsbm'] / part[name]:5.2f} times as fast; encode {whole['fsbm'] / whole[name]:.2f}; "
+                f"+-{merange} {name:14} stage {1e3 * stages[name] / len(clip.pictures):6.2f} ms a frame, "
+                f"{stages['fsbm'] / stages[name]:5.2f} times as fast; encode {whole['fsbm'] / whole[name]:.2f}; "
                 f"bytes {100 * size[name] / size['fsbm'] - 100:+.2f} %, PSNR {quality[name] - quality['fsbm']:+.3f} dB"
             )
 

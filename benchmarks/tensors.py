@@ -53,8 +53,8 @@ def pictures(width: int, height: int, count: int, dtype: str) -> Iterator[np.nda
         for k in range(3):
             left, up = width * (k + 1) / 4 + 3 * n, height / 2 + 40 * np.sin(n / 9 + k)
             frame[k, (x - left) ** 2 + (y - up) ** 2 < (height / 8) ** 2] = 240
-        found = np.clip(frame, 0, 255)
-        yield found.astype(np.uint8) if dtype == "uint8" else (found / 255).astype(dtype)
+        clipped = np.clip(frame, 0, 255)
+        yield clipped.astype(np.uint8) if dtype == "uint8" else (clipped / 255).astype(dtype)
 
 
 def upload(frames: Iterator[np.ndarray], gpu: Device) -> tuple[str, list[Any]]:

@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
 
-    found: dict[str, list[float]] = {name: [] for name in ROWS}
+    rates_of: dict[str, list[float]] = {name: [] for name in ROWS}
     spent: dict[str, list[float]] = {name: [] for name in ROWS}
     for clip_name in args.clips:
         (clip, _), reference = shortened(clip_name, count_of(clip_name, args.frames), False), None
@@ -54,15 +54,15 @@ def main() -> None:
             start = time.process_time()
             streams = [row.encode(clip, [], qp, 1) for qp in QPS]
             spent[name].append(time.process_time() - start)
-            made = points(clip, streams)
-            reference = reference or made
-            found[name].append(bd_rate(reference, made))
+            curve = points(clip, streams)
+            reference = reference or curve
+            rates_of[name].append(bd_rate(reference, curve))
     print("|", " | ".join(("", "mean", *(name.rpartition("_")[0] for name in args.clips), "time")), "|")
-    for name, rates in found.items():
+    for name, rates in rates_of.items():
         ratio = statistics.geometric_mean(mine / base for mine, base in zip(spent[name], spent[""]))
         print("|", " | ".join((name, *(f"{one:+.1f}" for one in (statistics.mean(rates), *rates)), f"{ratio:.2f}")), "|")
     if args.json:
-        Path(args.json).write_text(json.dumps({name: (found[name], spent[name]) for name in ROWS}, indent=1))
+        Path(args.json).write_text(json.dumps({name: (rates_of[name], spent[name]) for name in ROWS}, indent=1))
 
 
 if __name__ == "__main__":

@@ -50,12 +50,12 @@ def write_clip(path: Path, width: int, height: int, frames: int) -> str:
     return str(clip)
 
 
-def table(rows: list[tuple[str, str, str]], found: dict[str, list[dict[str, Any]]]) -> list[str]:
+def table(rows: list[tuple[str, str, str]], runs_of: dict[str, list[dict[str, Any]]]) -> list[str]:
     """Medians, with the least and the greatest, beside the first row."""
     lines = ["| devices | frames a second | times the first | wall, s | times the first |", "|---" * 5 + "|"]
-    first = [statistics.median(run[key] for run in found[rows[0][0]]) for key in ("fps", "wall")]
+    first = [statistics.median(run[key] for run in runs_of[rows[0][0]]) for key in ("fps", "wall")]
     for name, _, _ in rows:
-        fps, wall = ([run[key] for run in found[name]] for key in ("fps", "wall"))
+        fps, wall = ([run[key] for run in runs_of[name]] for key in ("fps", "wall"))
         lines.append(
             f"| {name} | {statistics.median(fps):.0f} ({min(fps):.0f} to {max(fps):.0f}) | "
             f"{statistics.median(fps) / first[0]:.2f} | {statistics.median(wall):.2f} | "
@@ -87,7 +87,7 @@ def main() -> int:
         del rows[1]
     width, height = (int(n) for n in args.size.split("x"))
     words = [*args.options.split(), "--threads", str(args.threads), "--keyint", str(args.keyint)]
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name, _, _ in rows}
+    runs_of: dict[str, list[dict[str, Any]]] = {name: [] for name, _, _ in rows}
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         source = Path(folder) / f"in_{args.size}.yuv"
         clip = write_clip(source, width, height, args.frames)
@@ -100,17 +100,17 @@ def main() -> int:
             run(source, [*words, "--devices", devices, "--frames", str(min(args.frames, 2 * args.keyint))], workers)
         for _ in range(args.rounds):
             for name, devices, workers in rows:
-                found[name].append(run(source, [*words, "--devices", devices], workers))
+                runs_of[name].append(run(source, [*words, "--devices", devices], workers))
                 print(
-                    f"    {found[name][-1]['fps']:8.1f} fps, {found[name][-1]['wall']:6.2f} s, {name}, SHA-256 "
-                    f"{found[name][-1]['sha256']}",
+                    f"    {runs_of[name][-1]['fps']:8.1f} fps, {runs_of[name][-1]['wall']:6.2f} s, {name}, SHA-256 "
+                    f"{runs_of[name][-1]['sha256']}",
                     flush=True,
                 )
-    print("\n" + "\n".join(table(rows, found)))
-    streams = {run["sha256"] for runs in found.values() for run in runs}
+    print("\n" + "\n".join(table(rows, runs_of)))
+    streams = {run["sha256"] for runs in runs_of.values() for run in runs}
     print("the same bytes in all runs" if len(streams) == 1 else f"NOT the same bytes: {streams}")
     if args.json:
-        Path(args.json).write_text(json.dumps({**vars(args), "runs": found}, indent=1))
+        Path(args.json).write_text(json.dumps({**vars(args), "runs": runs_of}, indent=1))
     return 0 if len(streams) == 1 else 1
 
 

@@ -69,7 +69,7 @@ def measure_all(
         _log(f"without {name}: {why}")
     tuning, why = find_tuning(args.tuning)
     _log(
-        f"predicted from {tuning.path}, made {tuning.made}"
+        f"predicted from {tuning.path}, made {tuning.measured_at}"
         if tuning
         else f"nothing is predicted: {why or 'this machine was not measured; h264lite tune does it'}"
     )
@@ -79,7 +79,7 @@ def measure_all(
         if tuning:
             rows[-1] |= with_predictions(rows[-1]["encode_fps"], predict(size, devices, args))
         _log(line(rows[-1], devices))
-    used = {"file": tuning.path, "made": tuning.made} if tuning else None
+    used = {"file": tuning.path, "made": tuning.measured_at} if tuning else None
     results = {"made": now(), "machine": vars(machine), "content": args.clip or "synthetic", "rounds": args.rounds,
              "tuning": used, "sizes": rows, "absent": absent}  # fmt: skip
     for text in table(rows, devices):

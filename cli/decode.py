@@ -72,9 +72,9 @@ def run_decode(args: argparse.Namespace) -> int:
         quiet = compiling.messages_to(lambda text: None) if args.quiet else nullcontext()
         with quiet, _signals(), opened(args.input) as stream, WholeFile(args.output) as file:
             sink = Sink(file, ending == ".y4m")
-            parts, movie = pieces(stream)
+            chunks, movie = pieces(stream)
             sink.rate = movie.rate() if movie is not None else None
-            dropped = _decode(parts, sink, args.resilient, args.frames)
+            dropped = _decode(chunks, sink, args.resilient, args.frames)
     except KeyboardInterrupt:
         return _fail(f"interrupted after {sink.frames if sink else 0} frames", 130)
     except BitstreamError as error:

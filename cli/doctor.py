@@ -128,7 +128,7 @@ def _tuning(name: str | None, machine: Machine, problems: list[str]) -> dict[str
     if note := unmet(tuning):
         problems.append(note)
     age = tuning.age
-    return state | {"used": True, "made": tuning.made, "age_days": None if age is None else round(age / 86400, 2),
+    return state | {"used": True, "made": tuning.measured_at, "age_days": None if age is None else round(age / 86400, 2),
                     "chosen": tuning.chosen, "pins": tuning.pins, "devices": tuning.models.devices()}  # fmt: skip
 
 

@@ -82,9 +82,9 @@ def expected_frames(video: VideoFormat, config: Config) -> int | None:
 
 def _feed_frames(run: Run, stop: StopSignals) -> None:
     """Read and encode frames in order."""
-    source, part = run.source, (run.session.config.video.seek, run.session.config.video.frames)
+    source, bounds = run.source, (run.session.config.video.seek, run.session.config.video.frames)
     frames: Iterator[HostSource] = (
-        source.buffers(*part, run.session.pipeline.next_buffer) if isinstance(source, RawSource) else source.frames(*part)
+        source.buffers(*bounds, run.session.pipeline.next_buffer) if isinstance(source, RawSource) else source.frames(*bounds)
     )
     while not stop.is_requested:
         with stop.waiting():

@@ -35,5 +35,5 @@ def lines(facts: dict[str, Any]) -> list[str]:
     """The line of --verbose about `memory`; none where nothing is known."""
     names = {"peak_memory_mib": "the process at most", "gpu_memory_mib": "allocated on GPUs",
              "page_locked_mib": "page-locked"}  # fmt: skip
-    parts = [f"{facts[key]} MiB {name}" for key, name in names.items() if key in facts]
-    return ["memory: " + ", ".join(parts)] if parts else []
+    phrases = [f"{facts[key]} MiB {name}" for key, name in names.items() if key in facts]
+    return ["memory: " + ", ".join(phrases)] if phrases else []

@@ -16,7 +16,7 @@ from ..mp4.opening import pieces
 
 if TYPE_CHECKING:
     from ..encoder.files.video import Source  # imports NumPy, which would delay --help
-    from ..report.report import Made
+    from ..report.report import WrittenReport
 
 _EXITS = "exit codes: 0 done; 1 broken or unsupported stream, or no file; 2 wrong usage; 130 interrupted"
 _MEBI = 1 << 20
@@ -114,7 +114,7 @@ def _default_name(name: str) -> str:
     return "report.html" if name == "-" else f"{os.path.splitext(os.path.basename(name))[0]}.html"
 
 
-def _write(out: str, names: list[str], source: str | None, size: tuple[int, int] | None, choice: Choice) -> "Made":
+def _write(out: str, names: list[str], source: str | None, size: tuple[int, int] | None, choice: Choice) -> "WrittenReport":
     from ..report.report import Input, write_report  # imports NumPy, which would delay --help
     from ..report.stream_report import Options
 
@@ -123,12 +123,12 @@ def _write(out: str, names: list[str], source: str | None, size: tuple[int, int]
         for name in names:
             said = shown(name, "standard input")
             try:
-                parts, movie = pieces(stack.enter_context(opened(name)))
+                chunks, movie = pieces(stack.enter_context(opened(name)))
                 rate = movie.rate() if movie is not None else None
             except BitstreamError as error:
                 raise InputError(f"{said}: {error}") from None
             video = None if source is None else _open_source(source, size, stack)
-            streams.append(Input(os.path.basename(said), parts, video, rate))
+            streams.append(Input(os.path.basename(said), chunks, video, rate))
         return write_report(out, streams, Options(choice.limit, choice.pictures), choice.in_page)
 
 
@@ -140,7 +140,7 @@ def _open_source(name: str, size: tuple[int, int] | None, stack: ExitStack) -> "
     return source
 
 
-def _say(page: "Made", out: str, names: list[str], quiet: bool) -> int:
+def _say(page: "WrittenReport", out: str, names: list[str], quiet: bool) -> int:
     """Lines about what was written; the exit code."""
     for name, count, error, cut in zip(names, page.frames, page.errors, page.cut):
         said = shown(name, "standard input")
@@ -152,6 +152,6 @@ def _say(page: "Made", out: str, names: list[str], quiet: bool) -> int:
             print_line(f"h264lite report: {said}: the page ends after {count} frames (--frames)")
     if any(page.frames) and not quiet:
         frames = " and ".join(map(str, page.frames))
-        beside = f", {page.outside / _MEBI:.1f} MiB of data in {page.folder}, which belongs beside it" if page.outside else ""
-        print_line(f"h264lite report: {shown(out, 'standard output')}: {frames} frames, {page.size / _MEBI:.1f} MiB{beside}")
+        folder = f", {page.outside / _MEBI:.1f} MiB of data in {page.folder}, which belongs beside it" if page.outside else ""
+        print_line(f"h264lite report: {shown(out, 'standard output')}: {frames} frames, {page.size / _MEBI:.1f} MiB{folder}")
     return 1 if any(page.errors) or not all(page.frames) else 0

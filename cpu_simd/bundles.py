@@ -93,7 +93,7 @@ Candidates = namedtuple("Candidates", (
     "extra",  # int32[n_mb, N_B_EXTRAS], true cost less SATD; 0 without rd_candidates_b
 ))  # fmt: skip
 
-# The same with vectors that true costs have moved, from subme RD_B_PARTS on.
+# The same with vectors that true costs have moved, from subme RD_B_DIVISIONS on.
 MovedCandidates = namedtuple("MovedCandidates", (
     "cost",
     "ref",

@@ -20,7 +20,7 @@ PARTITIONS = np.array(
 
 # Choices of a B macroblock, each with the best entries and vectors of one or both lists: quadrants 0..3, both 16x8, both
 # 8x16, and 16x16 from list 0, from list 1, from both.
-B_QUADRANT, B_16x8_PART, B_8x16_PART, B_WHOLE, N_B_CHOICES = 0, 4, 6, 8, 11
+B_QUADRANT, B_16x8_PARTITION, B_8x16_PARTITION, B_WHOLE, N_B_CHOICES = 0, 4, 6, 8, 11
 # `b_extra`: true cost less SATD of 16x16 from list 0, list 1, both; of 16x8, 8x16, 8x8, each all its parts; of direct
 # prediction.
 B_EXTRA_16x8, B_EXTRA_8x16, B_EXTRA_8x8, B_EXTRA_DIRECT, N_B_EXTRAS = 3, 4, 5, 6, 7

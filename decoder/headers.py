@@ -115,11 +115,11 @@ def map_of(pieces: Iterable[bytes]) -> StreamMap:
     stream_map = StreamMap()
     decoder: Any = HeaderDecoder(observer=stream_map)
 
-    def parts() -> Iterator[Any]:
+    def pictures() -> Iterator[Any]:
         for piece in pieces:
             yield from decoder.decode(piece)
         yield from decoder.flush()
 
-    for _ in parts():
+    for _ in pictures():
         pass
     return stream_map

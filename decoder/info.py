@@ -312,26 +312,26 @@ class StreamInfo:
         """Profile, level, size and what else matters of a sequence parameter set."""
         level = level_name(sps.level_idc, sps.profile_idc, sps.constraint_set3_flag)
         profile = profile_name(sps.profile_idc, sps.constraint_set1_flag, sps.constraint_set3_flag)
-        parts = [f"{profile} profile, level {level}, {sps.width}x{sps.height}"]
+        phrases = [f"{profile} profile, level {level}, {sps.width}x{sps.height}"]
         if sps.chroma_format_idc != 1:
-            parts.append(("4:0:0", "4:2:0", "4:2:2", "4:4:4")[sps.chroma_format_idc])
+            phrases.append(("4:0:0", "4:2:0", "4:2:2", "4:4:4")[sps.chroma_format_idc])
         if sps.bit_depth_luma_minus8 or sps.bit_depth_chroma_minus8:
-            parts.append(f"{8 + max(sps.bit_depth_luma_minus8, sps.bit_depth_chroma_minus8)} bits")
+            phrases.append(f"{8 + max(sps.bit_depth_luma_minus8, sps.bit_depth_chroma_minus8)} bits")
         if not sps.frame_mbs_only_flag:
-            parts.append("interlaced tools")
+            phrases.append("interlaced tools")
         if sps.seq_scaling_matrix_present_flag:
-            parts.append("scaling matrices")
+            phrases.append("scaling matrices")
         vui = sps.vui
         if vui.timing_info_present_flag and vui.num_units_in_tick and vui.time_scale:
-            parts.append(f"{vui.time_scale / (2 * vui.num_units_in_tick):.3f} frames/s")
-        parts.append(f"{sps.max_num_ref_frames} reference frame{'s' * (sps.max_num_ref_frames != 1)}")
+            phrases.append(f"{vui.time_scale / (2 * vui.num_units_in_tick):.3f} frames/s")
+        phrases.append(f"{sps.max_num_ref_frames} reference frame{'s' * (sps.max_num_ref_frames != 1)}")
         if vui.bitstream_restriction_flag and vui.max_num_reorder_frames:
-            parts.append(f"{vui.max_num_reorder_frames} frame{'s' * (vui.max_num_reorder_frames != 1)} reordered")
+            phrases.append(f"{vui.max_num_reorder_frames} frame{'s' * (vui.max_num_reorder_frames != 1)} reordered")
         if vui.nal_hrd_parameters_present_flag:
-            parts.append("NAL HRD " + " and ".join(buffers(vui.nal_hrd)))
+            phrases.append("NAL HRD " + " and ".join(buffers(vui.nal_hrd)))
         if vui.vcl_hrd_parameters_present_flag:
-            parts.append("VCL HRD " + " and ".join(buffers(vui.vcl_hrd)))
-        return ", ".join(parts)
+            phrases.append("VCL HRD " + " and ".join(buffers(vui.vcl_hrd)))
+        return ", ".join(phrases)
 
     def summary(self) -> list[str]:
         """The stream in a few lines."""

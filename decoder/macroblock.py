@@ -138,22 +138,22 @@ def read_mvd(data, s, p, m, mb, k, y4, x4, height, width):
 @helper
 def mb_pred_inter(data, s, p, m, ref_idx, mb, height, width, mode0, mode1):
     """7.3.5.1: references and vector differences of one or two partitions of height x width 4x4 blocks."""
-    parts = 16 // (height * width)
+    n_partitions = 16 // (height * width)
     row, column = mb_position(p, mb)
     y8, x8 = 2 * row, 2 * column
     step_y = 2 if height == 2 else 0
     step_x = 2 if width == 2 else 0
     for k in range(2):
-        for part in range(parts):
-            if (mode1 if part else mode0) >> k & 1:
-                quadrant = part * (step_y + step_x // 2)
+        for partition in range(n_partitions):
+            if (mode1 if partition else mode0) >> k & 1:
+                quadrant = partition * (step_y + step_x // 2)
                 value = read_ref_idx(data, s, p, m, ref_idx, mb, k, quadrant)
-                y = y8 + part * step_y // 2
-                set_ref_idx(ref_idx[k], y, x8 + part * step_x // 2, height // 2, width // 2, value)
+                y = y8 + partition * step_y // 2
+                set_ref_idx(ref_idx[k], y, x8 + partition * step_x // 2, height // 2, width // 2, value)
     for k in range(2):
-        for part in range(parts):
-            if (mode1 if part else mode0) >> k & 1:
-                read_mvd(data, s, p, m, mb, k, part * step_y, part * step_x, height, width)
+        for partition in range(n_partitions):
+            if (mode1 if partition else mode0) >> k & 1:
+                read_mvd(data, s, p, m, mb, k, partition * step_y, partition * step_x, height, width)
 
 
 @helper

@@ -218,7 +218,7 @@ def listed() -> list[Listed]:
             if not line.startswith("-"):
                 group = line
                 continue
-            option, _, beside = line.partition(" | ")
+            option, _, companions = line.partition(" | ")
             words = option.split()
             names = [word for n, word in enumerate(words) if word[:2] == "--" or (n == 0 and word[0] == "-")]
             values = words[len(names) :] or [""]
@@ -226,7 +226,7 @@ def listed() -> list[Listed]:
             tried = []
             for value in values:
                 meant = numbers.get(value, value).replace("FILE", f"{folder}/FILE")
-                ways = [_try([name, *([meant] if meant else []), *beside.split()]) for name in names]
+                ways = [_try([name, *([meant] if meant else []), *companions.split()]) for name in names]
                 if len({way[0] in (ACCEPTED, MAPPED) for way in ways}) > 1:
                     raise AssertionError(f"{names} {value}: {ways}")
                 outcome, text = ways[-1]
@@ -274,8 +274,8 @@ def _read(words: list[str]) -> tuple[list[str], list[str]]:
         read_options(texts, _ROWS)
         if texts.get("pass_") not in ("2", "3"):  # which read a file of --pass 1
             encode.make_config("x_352x288.yuv", _VIDEO, None, {k: v for k, v in texts.items() if k not in _REPORTS})
-    beside = {word for word in words[1:] if word.startswith("--")}
-    stands_for = [word for word in joined if word.startswith("-") and word.partition("=")[0] not in beside]
+    option_names = {word for word in words[1:] if word.startswith("--")}
+    stands_for = [word for word in joined if word.startswith("-") and word.partition("=")[0] not in option_names]
     return lines, stands_for or (["OUT"] if has_output else [])
 
 

@@ -31,7 +31,7 @@ class EncodedFrame:
     qp_range: tuple[int, int]  # the least and the largest
     qp_by: str  # as in FrameSpec
     is_reference: bool  # as are those up to predicted
-    is_qp_asked: bool
+    is_qp_requested: bool
     over_factor: int
     predicted: int
     mean_qp: int  # of the macroblocks in 1 / 256, as decided; with --pass

@@ -50,7 +50,7 @@ class Feeder:
         if is_array(frames):
             yield from self.feed(frames, stream, whole=True)
         else:
-            for frame in parts(frames):
+            for frame in checked_frames(frames):
                 yield from self.feed(frame, stream)
 
     def feed(self, value: object, stream: object = None, whole: bool = False) -> Iterator[list[Packet]]:
@@ -64,8 +64,8 @@ class Feeder:
         if isinstance(value, list) and _are_planes(value):
             value = tuple(value)
         if isinstance(value, list):
-            for part in value:
-                yield from self.feed(part, stream)
+            for frame in value:
+                yield from self.feed(frame, stream)
             return
         chunk = self._reader.chunk(value, stream, whole, f"frame {self.count}")
         if self._times is not None:
@@ -214,18 +214,18 @@ class Feeder:
             yield self._encode(lambda request, copied=copied: self._of_session.encode_from(copied, 0, request))  # type: ignore[misc]
 
 
-def parts(frames: object) -> Iterable[object]:
+def checked_frames(frames: object) -> Iterable[object]:
     """A video that is no array, as an iterable of frames and chunks; InputError."""
     if isinstance(frames, str | bytes | dict) or not isinstance(frames, Iterable):
         raise InputError(f"frames: {type(frames).__name__} is neither an array nor a list or generator of frames")
     return frames
 
 
-def _are_planes(parts: Sequence[object]) -> bool:
+def _are_planes(arrays: Sequence[object]) -> bool:
     """Whether the arrays of a list are the planes of one frame: those of chroma are smaller."""
-    shapes = [tuple(getattr(part, "shape", ())) for part in parts]
-    if len(parts) not in (2, 3) or len(shapes[0]) != 2:
+    shapes = [tuple(getattr(array, "shape", ())) for array in arrays]
+    if len(arrays) not in (2, 3) or len(shapes[0]) != 2:
         return False
     chroma = chroma_shape(*shapes[0])
     nv12 = (chroma[0], 2 * chroma[1]), (*chroma, 2)
-    return shapes[1:] == [chroma, chroma] or (len(parts) == 2 and shapes[1] in nv12)
+    return shapes[1:] == [chroma, chroma] or (len(arrays) == 2 and shapes[1] in nv12)

@@ -287,7 +287,7 @@ class Pipeline(FramePipeline):
             qp_range=(least_qp, most_qp) if spec.mb_qp else (spec.qp, spec.qp),
             qp_by=spec.qp_by,
             is_reference=spec.is_reference,
-            is_qp_asked=spec.is_qp_asked,
+            is_qp_requested=spec.is_qp_requested,
             over_factor=spec.over_factor,
             predicted=spec.predicted,
             mean_qp=_mean_qp(spec) if self.config.rate.pass_ else 0,

@@ -22,9 +22,9 @@ _START = re.compile(b"\0?\0\0\1(.)", re.DOTALL)
 def captions(cc_data: bytes) -> list[Message]:
     """ATSC A/53 Part 4, 6.2.3: the captions of a frame, three bytes each, as user data."""
     whole = len(cc_data) - len(cc_data) % 3
-    parts = [cc_data[at : min(whole, at + 3 * _MOST_CAPTIONS)] for at in range(0, whole, 3 * _MOST_CAPTIONS)]
+    chunks = [cc_data[at : min(whole, at + 3 * _MOST_CAPTIONS)] for at in range(0, whole, 3 * _MOST_CAPTIONS)]
     # process_cc_data_flag 1 and cc_count, em_data, cc_data, marker_bits
-    return [(SEI_USER_DATA_REGISTERED, _ATSC + bytes((0x40 | len(part) // 3, 0xFF)) + part + b"\xff") for part in parts]
+    return [(SEI_USER_DATA_REGISTERED, _ATSC + bytes((0x40 | len(chunk) // 3, 0xFF)) + chunk + b"\xff") for chunk in chunks]
 
 
 def user_data(payload: bytes) -> list[Message]:

@@ -349,7 +349,7 @@ class Statistics:
             mean = self._all.ssim / self.frames
             out.append(f"SSIM Mean Y:{mean:.7f} ({_ssim_db(mean):.3f}db) [{SSIM_DEFINITION}]")
         if self.with_psnr:
-            planes = [psnr(part, samples * self.frames) for part, samples in zip(self._all.ssd, self._samples)]
+            planes = [psnr(ssd, samples * self.frames) for ssd, samples in zip(self._all.ssd, self._samples)]
             out.append(f"PSNR Global Y:{planes[0]:.3f} U:{planes[1]:.3f} V:{planes[2]:.3f}")
             out.append(f"PSNR Mean {self._psnr_mean(self._all, 3)} Global:{self._global(self._all):.3f} kb/s:{self.kbps:.2f}")
         else:

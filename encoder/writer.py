@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ..files import is_special
 from .errors import Error, OptionError, RefusedFrame
-from .feeder import Feeder, parts
+from .feeder import Feeder, checked_frames
 from .file_options import take_file_options
 from .frames.layouts import Known
 from .frames.reader import FrameReader
@@ -119,7 +119,7 @@ class VideoWriter:
             self._progress.total = _count(frames)
         self._give(timestamps, pts)
         if self._of_file.fragment == inf and not is_array(frames):
-            for chunk in parts(frames):
+            for chunk in checked_frames(frames):
                 self._write(lambda chunk=chunk: self._feeder.feed(chunk, stream))  # type: ignore[misc]
         else:
             self._write(lambda: self._feeder.feed_all(frames, stream))

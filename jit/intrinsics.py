@@ -42,7 +42,7 @@ class Intrinsic:
     def __init__(self, function: Any, plain: Any = None, **options: Any) -> None:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._function, self._plain, self._options = function, plain, options
-        self._made: Any = None
+        self._registered: Any = None
 
     @property
     def _numba_type_(self) -> Any:
@@ -51,11 +51,11 @@ class Intrinsic:
         from numba.core.registry import cpu_target
         from numba.extending import intrinsic
 
-        if self._made is None:
+        if self._registered is None:
             decorator = intrinsic(**self._options) if self._options else intrinsic
-            self._made = decorator(self._function)
+            self._registered = decorator(self._function)
             cpu_target.typing_context.refresh()
-        return cpu_target.typing_context.resolve_value_type(self._made)
+        return cpu_target.typing_context.resolve_value_type(self._registered)
 
     def __call__(self, *args: Any) -> Any:
         if self._plain is None:

@@ -22,14 +22,14 @@ class Kernel:
 
     def __init__(self, function, decorator):
         self.__name__, self.__module__, self.__doc__ = function.__name__, function.__module__, function.__doc__
-        self._function, self._decorator, self._made, self._versions = function, decorator, None, None
+        self._function, self._decorator, self._dispatcher, self._versions = function, decorator, None, None
         self._addresses = {}  # by numba_free.key_of of the arguments
 
     def __call__(self, *args, **kws):
         with _making:
             if type(self) is Kernel:  # threads may call a kernel for the first time at once
                 called = Kernel(self._function, "kernel") if self._decorator == "helper" else self  # it has no code
-                self._call_by(called.versions().call if is_possible() else called.made())
+                self._call_by(called.versions().call if is_possible() else called.dispatcher())
         return self(*args, **kws)
 
     def address(self, *args):
@@ -51,21 +51,21 @@ class Kernel:
 
         with _making:
             if self._versions is None:
-                self._versions = numba_free.Versions(self._function, self.made)
+                self._versions = numba_free.Versions(self._function, self.dispatcher)
         return self._versions
 
     def __getattr__(self, name):
         """Attributes of Numba's dispatcher, with the type by which Numba resolves a call."""
-        return getattr(self.made(), name)
+        return getattr(self.dispatcher(), name)
 
-    def made(self):
+    def dispatcher(self):
         """Numba's dispatcher."""
         with _making:
-            if self._made is None:
+            if self._dispatcher is None:
                 from . import dispatchers
 
-                self._made = getattr(dispatchers, self._decorator)(self._function)
-        return self._made
+                self._dispatcher = getattr(dispatchers, self._decorator)(self._function)
+        return self._dispatcher
 
     def _call_by(self, function):
         # Python looks for `__call__` in the class only: a class of its own calls the function without a detour

@@ -124,9 +124,9 @@ def keep(function: Any, described: Any, result: Any) -> None:
     folder = cache_folder(source.parent)
     if folder.folder is not None and folder.writable:
         host = _host()
-        made = (numba_version(), stamp(source), host, described)
+        key_of_file = (numba_version(), stamp(source), host, described)
         try:
-            cache_checks.write(_file(folder.folder, name, host, described), pickle.dumps((made, *_contents(result))))
+            cache_checks.write(_file(folder.folder, name, host, described), pickle.dumps((key_of_file, *_contents(result))))
             problem, reason = second_best(folder), "folder"
         except OSError as error:
             problem, reason = f"{folder.folder}: {cache_checks.error_text(error)}", "write"
@@ -162,11 +162,11 @@ def _saved(function: Any, described: Any) -> tuple[bytes, str, Constants] | None
     source, name = _name(function)
     if changed(source, since=IMPORTED):
         return None
-    made = numba_version(), stamp(source)
+    key_of_file = numba_version(), stamp(source)
     for folder, host in _places(source.parent, cache_folder(source.parent).readable):
         path = _file(folder, name, host, described)
         content = _looked_at.pop(path, None) or _content(path)
-        if content is not None and content[0] == (*made, host, described):
+        if content is not None and content[0] == (*key_of_file, host, described):
             return content[1], content[2], content[3]
     return None
 
@@ -282,9 +282,9 @@ def _load(function: Any, code: bytes, wrapper: str, environments: Constants) -> 
         ctypes.py_object.from_address(engine.get_global_value_address(name)).value = kept[-1]
     home, text = sys.modules[function.__module__], function.__doc__ or ""
     address = engine.get_function_address(wrapper)
-    made: Callable[..., Any] = maker.make_function(home, function.__name__, text, address, kept[0], (engine, *kept))
+    entry: Callable[..., Any] = maker.make_function(home, function.__name__, text, address, kept[0], (engine, *kept))
     suffix = wrapper.removeprefix(_WRAPPER)
-    return made, engine.get_function_address(f"_ZN{suffix}") if suffix != wrapper else 0
+    return entry, engine.get_function_address(f"_ZN{suffix}") if suffix != wrapper else 0
 
 
 def _find(function: Any, described: tuple[Any, ...]) -> Loaded | None:
@@ -297,10 +297,10 @@ def _find(function: Any, described: tuple[Any, ...]) -> Loaded | None:
 
 
 class Versions:
-    """The versions of a kernel in memory. made: makes Numba's dispatcher."""
+    """The versions of a kernel in memory. dispatcher: makes Numba's dispatcher."""
 
-    def __init__(self, function: Any, made: Callable[[], Callable[..., Any]]) -> None:
-        self._function, self._made = function, made
+    def __init__(self, function: Any, dispatcher: Callable[[], Callable[..., Any]]) -> None:
+        self._function, self._dispatcher = function, dispatcher
         self._by_key: dict[tuple[Any, ...], Loaded] = {}
         self._by_description: dict[tuple[Any, ...], Loaded] = {}
 
@@ -328,7 +328,7 @@ class Versions:
                 version = self._by_description.get(described) or (_find(self._function, described) if is_possible() else None)
             version = version or self._compile(described, arguments)
         if version is None:
-            self._by_key[key] = self._made(), 0
+            self._by_key[key] = self._dispatcher(), 0
         else:
             function, address = self._by_description[described] = version
             self._by_key[key] = function if not left_out else lambda *given: function(*given, *left_out), address
@@ -339,7 +339,7 @@ class Versions:
         import_numba()
         from . import dispatchers
 
-        result = dispatchers.compiled(self._made(), arguments)
+        result = dispatchers.compiled(self._dispatcher(), arguments)
         if result is None:
             return None
         if is_possible():

@@ -20,7 +20,7 @@ def stamp(file: Path) -> str:
     kernels can be copied to another installation of the same sources.
     """
     root = os.path.dirname(str(_folder())) + os.sep
-    lines = sorted(f"{_name(path, root)} {_read(path)[0]}" for path in _found(file))
+    lines = sorted(f"{_name(path, root)} {_read(path)[0]}" for path in _imported_files(file))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -29,11 +29,11 @@ def changed(file: Path, since: float) -> bool:
 
     A change in the future, by another clock, does not count.
     """
-    return any(since < _read(path)[2] <= time.time() for path in _found(file))
+    return any(since < _read(path)[2] <= time.time() for path in _imported_files(file))
 
 
 @cache
-def _found(file: Path) -> frozenset[str]:
+def _imported_files(file: Path) -> frozenset[str]:
     """Paths of the sources of `stamp`."""
     folder = str(_folder())
     pending = [str(file.resolve()), *(os.path.join(folder, name) for name in _entries(folder) if name.endswith(".py"))]

@@ -79,13 +79,13 @@ class ParameterSets:
     def configuration(self) -> bytes:
         """5.3.3.1.2: avcC, the AVCDecoderConfigurationRecord."""
         sps, first = self.sps, self.sps_units[0]
-        parts = [bytes((1, *first[1:4], 0xFC | 3, 0xE0 | len(self.sps_units)))]  # lengths of NAL units take 3 + 1 bytes
-        parts += [struct.pack(">H", len(unit)) + unit for unit in self.sps_units]
-        parts += [bytes((len(self.pps_units),)), *(struct.pack(">H", len(unit)) + unit for unit in self.pps_units)]
+        fields = [bytes((1, *first[1:4], 0xFC | 3, 0xE0 | len(self.sps_units)))]  # lengths of NAL units take 3 + 1 bytes
+        fields += [struct.pack(">H", len(unit)) + unit for unit in self.sps_units]
+        fields += [bytes((len(self.pps_units),)), *(struct.pack(">H", len(unit)) + unit for unit in self.pps_units)]
         if sps.profile_idc in _WITH_CHROMA:
             depths = sps.bit_depth_luma_minus8, sps.bit_depth_chroma_minus8
-            parts.append(bytes((0xFC | sps.chroma_format_idc, 0xF8 | depths[0], 0xF8 | depths[1], 0)))
-        return box(b"avcC", *parts)
+            fields.append(bytes((0xFC | sps.chroma_format_idc, 0xF8 | depths[0], 0xF8 | depths[1], 0)))
+        return box(b"avcC", *fields)
 
     def _aspect_ratio(self) -> bytes:
         """12.1.4 of 14496-12: pasp; nothing if not specified."""
@@ -107,17 +107,17 @@ def to_sample(access_unit: bytes) -> tuple[bytes, list[bytes]]:
     Parameter sets are returned apart, without start codes. SEI stays in the sample; delimiters, filler data and ends of
     sequence and stream are left out. ValueError if this is no byte stream, or nothing is left.
     """
-    parts: list[bytes | memoryview] = []
+    chunks: list[bytes | memoryview] = []
     sets: list[bytes] = []
     for unit in _units(access_unit):
         nal_unit_type = unit[0] & 31
         if nal_unit_type in (NAL_SPS, NAL_PPS):
             sets.append(bytes(unit))
         elif nal_unit_type not in _LEFT_OUT:
-            parts += [struct.pack(">I", len(unit)), unit]
-    if not parts:
+            chunks += [struct.pack(">I", len(unit)), unit]
+    if not chunks:
         raise ValueError("an access unit without slices")
-    return b"".join(parts), sets
+    return b"".join(chunks), sets
 
 
 class Colour(NamedTuple):

@@ -134,8 +134,8 @@ class Fragments(_Groups):
         super().begin(track)
         self._put(FILE_TYPE, initial_movie(track))
 
-    def _put(self, *parts: bytes) -> None:
-        self._write(*parts)
+    def _put(self, *chunks: bytes) -> None:
+        self._write(*chunks)
 
     def shift(self, units: int) -> None:
         """See Layout."""
@@ -171,8 +171,8 @@ class InPlace(Fragments):
         self._track = track
         self._front = FILE_TYPE, initial_movie(track)
 
-    def _put(self, *parts: bytes) -> None:
-        data = b"".join((*self._front, *parts))
+    def _put(self, *chunks: bytes) -> None:
+        data = b"".join((*self._front, *chunks))
         self._write(data)
         self._front = ()
         self._position += len(data)

@@ -9,7 +9,7 @@ from ..standard.bits import LARGEST_NAL_UNIT, BitstreamError
 from .avc import Colour, to_byte_stream
 from .movie import UPRIGHT
 from .parsing import Contents, FileBox, contents, file_boxes, length, printable, read_at
-from .sample_reader import Defaults, FoundSample, FragmentReader, TableReader
+from .sample_reader import Defaults, FileSample, FragmentReader, TableReader
 
 _FIRST_BOXES = (b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip", b"wide", b"pdin")
 _LARGEST_SAMPLE = LARGEST_NAL_UNIT  # bytes
@@ -99,13 +99,13 @@ class Mp4Reader:
         layout = "moov in front" if self.is_movie_in_front else "moov last"
         if self.fragments:
             layout = f"{self.fragments} fragment{'s' * (self.fragments > 1)}"
-        parts = [f"MP4 ({', '.join(self.brands)}), {layout}", f"{self.coding_name} track of {facts['frames']} frames"]
+        phrases = [f"MP4 ({', '.join(self.brands)}), {layout}", f"{self.coding_name} track of {facts['frames']} frames"]
         if facts["mean_fps"] is not None:
             rate = f"{facts['mean_fps']:.3f} frames/s" + (" on average" if facts["variable_rate"] else "")
-            parts += [f"{facts['seconds']:.3f} s", rate]
+            phrases += [f"{facts['seconds']:.3f} s", rate]
         if not self.is_upright:
-            parts.append("rotated")
-        return ", ".join(parts)
+            phrases.append("rotated")
+        return ", ".join(phrases)
 
     @property
     def is_upright(self) -> bool:
@@ -143,13 +143,13 @@ class Mp4Reader:
             raise BitstreamError("box mvhd has timescale 0")
         return timescale
 
-    def samples(self) -> Iterator[FoundSample]:
+    def samples(self) -> Iterator[FileSample]:
         """All samples in coding order: those of moov, then those of fragments. Each lies in the file.
 
         Some may share bytes, but not so many that a small file takes for ever.
         """
         total, most = 0, _MOST_SHARING * self._size
-        for number, sample in enumerate(self._found()):
+        for number, sample in enumerate(self._unchecked()):
             total += max(sample.size, _LEAST)
             if total > most:
                 raise BitstreamError(
@@ -165,7 +165,7 @@ class Mp4Reader:
                 )
             yield sample
 
-    def _found(self) -> Iterator[FoundSample]:
+    def _unchecked(self) -> Iterator[FileSample]:
         yield from self._table.samples()
         reader = FragmentReader(self.track_id, _defaults(self._movie, self.track_id))
         self.fragments = 0

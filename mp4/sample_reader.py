@@ -11,7 +11,7 @@ from .parsing import Contents
 _NOT_SYNC = 1 << 16  # 8.8.3.1: sample_is_non_sync_sample
 
 
-class FoundSample(NamedTuple):
+class FileSample(NamedTuple):
     """Where a sample lies, when it is decoded and shown, in the track's units; entry: its sample entry, from 0."""
 
     position: int
@@ -35,7 +35,7 @@ class TableReader:
         self._sizes.version_and_flags()
         self._same_size, self.count = self._sizes.read("II")
 
-    def samples(self) -> Iterator[FoundSample]:
+    def samples(self) -> Iterator[FileSample]:
         """All samples, in coding order."""
         assert self._sizes is not None
         rows = self._sizes.rest().rows("I", 0 if self._same_size else self.count, "samples")
@@ -53,7 +53,7 @@ class TableReader:
             is_key = every or number == next_keyframe
             if number == next_keyframe:
                 next_keyframe = next(keyframes, 0)
-            yield FoundSample(position, size, dts, duration, dts + offset, is_key, entry)
+            yield FileSample(position, size, dts, duration, dts + offset, is_key, entry)
             position, dts, left = position + size, dts + duration, left - 1
 
     def _table(self, name: str, form: str) -> Iterator[tuple[int, ...]]:
@@ -108,12 +108,12 @@ class FragmentReader:
         self._track_id, self._trex = track_id, defaults
         self._time = 0  # decoding time where a fragment says none
 
-    def samples(self, moof: Contents, start: int) -> Iterator[FoundSample]:
+    def samples(self, moof: Contents, start: int) -> Iterator[FileSample]:
         """The samples of a moof whose header begins at byte `start`."""
         for fragment in moof.boxes("traf"):
             yield from self._track_fragment(fragment, start)
 
-    def _track_fragment(self, fragment: Contents, start: int) -> Iterator[FoundSample]:
+    def _track_fragment(self, fragment: Contents, start: int) -> Iterator[FileSample]:
         """8.8.6, 8.8.7, 8.8.12: traf."""
         head = fragment.only("tfhd")
         _, flags = head.version_and_flags()
@@ -135,7 +135,7 @@ class FragmentReader:
                 position = sample.position + sample.size
                 yield sample
 
-    def _run(self, run: Contents, base: int, position: int, defaults: Defaults) -> Iterator[FoundSample]:
+    def _run(self, run: Contents, base: int, position: int, defaults: Defaults) -> Iterator[FileSample]:
         """8.8.8: trun."""
         _, flags = run.version_and_flags()
         (count,) = run.read("I")
@@ -154,5 +154,5 @@ class FragmentReader:
             if number == 0 and first_flags is not None:
                 own_flags = first_flags
             pts = self._time + (next(values) if flags & 0x800 else 0)
-            yield FoundSample(position, size, self._time, duration, pts, not own_flags & _NOT_SYNC, defaults.entry - 1)
+            yield FileSample(position, size, self._time, duration, pts, not own_flags & _NOT_SYNC, defaults.entry - 1)
             position, self._time = position + size, self._time + duration

@@ -59,18 +59,18 @@ class SampleTable:
 
     def boxes(self, sample_entry: bytes, positions: list[int]) -> bytes:
         """8.5.1: stbl, with chunks at `positions`, bytes from the beginning of the file."""
-        parts = [_descriptions(sample_entry), full_box(b"stts", 0, 0, _runs(self._durations, "I"))]
+        boxes = [_descriptions(sample_entry), full_box(b"stts", 0, 0, _runs(self._durations, "I"))]
         if any(value for _, value in self._offsets):
             signed = any(value < 0 for _, value in self._offsets)
-            parts.append(full_box(b"ctts", int(signed), 0, _runs(self._offsets, "i" if signed else "I")))
+            boxes.append(full_box(b"ctts", int(signed), 0, _runs(self._offsets, "i" if signed else "I")))
         if len(self._keyframes) < self.count:
-            parts.append(full_box(b"stss", 0, 0, _counted(self._keyframes)))
-        parts.append(full_box(b"stsc", 0, 0, self._samples_of_chunks()))
-        parts.append(full_box(b"stsz", 0, 0, struct.pack(">I", 0), _counted(self._sizes)))
+            boxes.append(full_box(b"stss", 0, 0, _counted(self._keyframes)))
+        boxes.append(full_box(b"stsc", 0, 0, self._samples_of_chunks()))
+        boxes.append(full_box(b"stsz", 0, 0, struct.pack(">I", 0), _counted(self._sizes)))
         large = bool(positions) and positions[-1] > LARGEST_32
         code = "Q" if large else "I"
-        parts.append(full_box(b"co64" if large else b"stco", 0, 0, _counted(array(code, positions))))
-        return box(b"stbl", *parts)
+        boxes.append(full_box(b"co64" if large else b"stco", 0, 0, _counted(array(code, positions))))
+        return box(b"stbl", *boxes)
 
     def _samples_of_chunks(self) -> bytes:
         """8.7.4: stsc: chunks that hold as many samples as the one before are not named."""

@@ -40,8 +40,8 @@ def sample_entry(sound: SoundFormat, skip: int) -> bytes:
 def _elementary_stream(setup: bytes) -> bytes:
     """3.1.2 of 14496-14: esds: MPEG-4 audio with its AudioSpecificConfig; rates and buffer are not said."""
     config = struct.pack(">BB11x", _AAC_TYPES[0], 5 << 2 | 1) + _descriptor(_SPECIFIC, setup)
-    parts = struct.pack(">HB", 0, 0) + _descriptor(_CONFIG, config) + _descriptor(_SYNC, b"\2")
-    return full_box(b"esds", 0, 0, _descriptor(_ES, parts))
+    descriptors = struct.pack(">HB", 0, 0) + _descriptor(_CONFIG, config) + _descriptor(_SYNC, b"\2")
+    return full_box(b"esds", 0, 0, _descriptor(_ES, descriptors))
 
 
 def _descriptor(tag: int, contents: bytes) -> bytes:
@@ -94,8 +94,8 @@ def _in_units(sound: SoundFormat, timescale: int) -> SoundFormat:
 
 def _read_elementary_stream(contents: Contents, timescale: int, channels: int) -> SoundFormat:
     contents.take(4)
-    parts = _descriptors(contents.take(contents.left))
-    stream = parts.get(_ES, b"")
+    descriptors = _descriptors(contents.take(contents.left))
+    stream = descriptors.get(_ES, b"")
     flags = stream[2] if len(stream) > 2 else 0
     begin = 3 + (2 if flags & 0x80 else 0)
     if flags & 0x40 and len(stream) > begin:

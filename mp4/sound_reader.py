@@ -9,7 +9,7 @@ from typing import BinaryIO
 from ..sound.stream import SoundFormat, SoundPacket, SoundStream
 from ..standard.bits import BitstreamError
 from .parsing import Contents, contents, file_boxes, length, printable, read_at
-from .sample_reader import Defaults, FoundSample, FragmentReader, TableReader
+from .sample_reader import Defaults, FileSample, FragmentReader, TableReader
 from .sound_entry import SOUND, OtherSound, read_entry
 
 _LARGEST_PACKET = 1 << 22  # bytes
@@ -96,7 +96,7 @@ def _edits(movie: Contents, track: Contents, units: int) -> tuple[int, int, int]
     return round(delay), begin, end
 
 
-def _samples(file: BinaryIO, movie: Contents, track: Contents, table: Contents) -> Iterator[FoundSample]:
+def _samples(file: BinaryIO, movie: Contents, track: Contents, table: Contents) -> Iterator[FileSample]:
     """The samples of tables, then those of fragments."""
     yield from TableReader(table).samples()
     head = track.only("tkhd")
@@ -115,9 +115,7 @@ def _samples(file: BinaryIO, movie: Contents, track: Contents, table: Contents) 
             yield from reader.samples(contents(file, outer), outer.start)
 
 
-def _shortened(
-    sound: SoundFormat, file: BinaryIO, samples: Iterator[FoundSample], edits: tuple[int, int, int]
-) -> SoundStream:
+def _shortened(sound: SoundFormat, file: BinaryIO, samples: Iterator[FileSample], edits: tuple[int, int, int]) -> SoundStream:
     """The packets of the part that the edit list shows. Where the first one has a time, as in fragments, it is a delay."""
     delay, begin, end = edits
     first = next(samples, None)
@@ -130,7 +128,7 @@ def _shortened(
 
 
 def _packets(
-    sound: SoundFormat, file: BinaryIO, first: FoundSample, rest: Iterator[FoundSample], end: int
+    sound: SoundFormat, file: BinaryIO, first: FileSample, rest: Iterator[FileSample], end: int
 ) -> Iterator[SoundPacket]:
     """Packets up to media time `end`; BitstreamError if one is not in the file, or there are more than it has room for."""
     size, total = length(file), 0

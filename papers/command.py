@@ -99,10 +99,10 @@ def run(given: argparse.Namespace) -> int:
     with gpu or nullcontext():
         setting = _setting(given, gpu)
         for paper in PAPERS if name == "all" else (name,):
-            found = importlib.import_module(f".paper_{paper}", __package__).run(setting)
-            for table in found:
+            tables_of_paper = importlib.import_module(f".paper_{paper}", __package__).run(setting)
+            for table in tables_of_paper:
                 print(table.text() + "\n", flush=True)
-            tables += found
+            tables += tables_of_paper
     plots: list[Path] = []
     if given.plots:
         from .plots import draw
@@ -136,11 +136,11 @@ def _write_page(given: argparse.Namespace, tables: list[Table], plots: list[Path
              f"    python -m papers {given.name} {shlex.join([*words, '--device', given.device])}", "",
              f"{datetime.date.today()}; {gpu or 'no GPU'}; {_cpu()}. {NOTES['00']}", ""]  # fmt: skip
     for paper, title in PAPERS.items():
-        own = [table for table in tables if table.name.startswith(paper)]
-        if own:
+        of_paper = [table for table in tables if table.name.startswith(paper)]
+        if of_paper:
             lines += [f"## {title}", "", f"Hardware in print: {HARDWARE[paper]}.", ""]
-        lines += [table.markdown() for table in own]
-        drawn = [plot for plot in plots if own and plot.stem.endswith(paper)]
+        lines += [table.markdown() for table in of_paper]
+        drawn = [plot for plot in plots if of_paper and plot.stem.endswith(paper)]
         lines += [f"![{title}]({os.path.relpath(plot, page.parent)})\n" for plot in drawn]
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")

@@ -14,14 +14,14 @@ VIDEO_1, LARGE = "BasketballPass_416x240_50", "driving_1920x1080_30"
 PAIRS = {VIDEO_1: 3, LARGE: 1}
 DISTANCE = {3: 32, 7: 16, 13: 8}
 
-Found = dict[str, tuple[float | About, int | None, str]]  # seconds, residue, whether all is as defined
+RowsByVariant = dict[str, tuple[float | About, int | None, str]]  # seconds, residue, whether all is as defined
 
 
 class Measured:
-    """All variants on one clip: `found` by variant; `cpu` and `cpu-step` are the plain loops."""
+    """All variants on one clip: `rows` by variant; `cpu` and `cpu-step` are the plain loops."""
 
     def __init__(self, setting: Setting, clip: Clip) -> None:
-        self.setting, self.clip, self.found = setting, clip, Found()
+        self.setting, self.clip, self.rows = setting, clip, RowsByVariant()
         self.defined: dict[tuple[int, bool], np.ndarray] = {}  # SADs by grid (0: full search), inside
         height, width = clip.shape
         blocks = list(range(-(-width // 32) * -(-height // 32)))
@@ -59,18 +59,18 @@ class Measured:
     def _plain(self, name: str, grid: int) -> None:
         self._search([0], grid, False)  # compiles
         seconds, whole = sampled(lambda blocks: self._search(blocks, grid, False), self.strata, self.setting.budget)
-        self.found[name] = seconds if whole else About(seconds), None, "defines"
+        self.rows[name] = seconds if whole else About(seconds), None, "defines"
         if seconds > 2 * self.setting.budget * (os.cpu_count() or 1):
             return
         for which in ((grid, False), (grid, True), *(((7, True), (13, True)) if grid else ())):
             self.defined[which] = self._search_all(*which)
-        self.found[name] = self.found[name][0], int(self.defined[grid, False].sum()), "defines"
+        self.rows[name] = self.rows[name][0], int(self.defined[grid, False].sum()), "defines"
 
     def _search_all(self, grid: int, inside: bool) -> np.ndarray:
         """The same of all blocks, on all cores: what the variants must find."""
         with ThreadPoolExecutor() as pool:
-            parts = pool.map(lambda b: self._search([b], grid, inside), self.blocks)
-            return np.concatenate(list(parts), 1)
+            sads = pool.map(lambda b: self._search([b], grid, inside), self.blocks)
+            return np.concatenate(list(sads), 1)
 
     def _variant(self, name: str, variant: fsbm.Variant) -> None:
         ladder = fsbm.Ladder(
@@ -93,23 +93,23 @@ class Measured:
             right = sum(bool(np.array_equal(sads, wanted[b])) for b, sads in seen.items())
             equal = f"{right} of {len(seen)}"
         residue = int(sum(s.sum() for s in seen.values())) if whole else None
-        self.found[name] = seconds if whole else About(seconds), residue, equal
+        self.rows[name] = seconds if whole else About(seconds), residue, equal
 
     def seconds(self, name: str) -> float | None:
         """Of a variant, whole or scaled."""
-        if name not in self.found:
+        if name not in self.rows:
             return None
-        value = self.found[name][0]
+        value = self.rows[name][0]
         return value.value if isinstance(value, About) else value
 
     def speed_up(self, name: str, base: str) -> float | None:
         """Of a variant beside the plain loops."""
-        own, plain = self.seconds(name), self.seconds(base)
-        return plain / own if own and plain else None
+        seconds, plain = self.seconds(name), self.seconds(base)
+        return plain / seconds if seconds and plain else None
 
     def cell(self, name: str, k: int) -> object:
         """Seconds (0), residue (1), agreement (2), or nothing."""
-        return self.found[name][k] if name in self.found else None
+        return self.rows[name][k] if name in self.rows else None
 
 
 def titles(names: list[str]) -> list[tuple[str, str]]:

@@ -22,9 +22,9 @@ def overlap(spans: list[tuple[str, str, float, float]]) -> float:
     for track, name, a, b in spans:
         if name in COPIES:
             total += b - a
-            parts = sorted((max(a, c), min(b, d)) for other, c, d in kernels if other != track and c < b and d > a)
+            overlaps = sorted((max(a, c), min(b, d)) for other, c, d in kernels if other != track and c < b and d > a)
             end = a
-            for c, d in parts:
+            for c, d in overlaps:
                 shared += max(0.0, d - max(c, end))
                 end = max(end, d)
     return shared / total if total else 0.0
@@ -63,7 +63,7 @@ def run(setting: Setting) -> list[Table]:
             keys[name] = work.run(name)
             times[name] = wall(partial(work.run, name), setting.repeats) / (len(clip.frames) - 1)
             setting.timelines[f"{size} {name}"] = timeline(setting, clip, name)
-        assert all(np.array_equal(keys["scenario-1"], found) for found in keys.values())
+        assert all(np.array_equal(keys["scenario-1"], other) for other in keys.values())
         work.close()
         product = Product(clip.frames, 16).clip_on_gpu(setting.gpu)[0] / (len(clip.frames) - 1)
         for k, (row, name) in enumerate(zip(rows, streams.SCENARIOS)):

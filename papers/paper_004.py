@@ -45,8 +45,8 @@ class Work:
 
     def product(self, stream: Any = None) -> None:
         """h264lite's search."""
-        start, found = SearchStart(self.zero, self.zero), SearchResult(self.cost, self.mv)
-        full_search(self.source, self.luma[0], self.pad, start, self.qp, self.reach, 0, self.rows, found, stream=stream)
+        start, target = SearchStart(self.zero, self.zero), SearchResult(self.cost, self.mv)
+        full_search(self.source, self.luma[0], self.pad, start, self.qp, self.reach, 0, self.rows, target, stream=stream)
 
     def close(self) -> None:
         """Gives the arrays back."""
@@ -76,7 +76,7 @@ def _searches(setting: Setting, clips: list[Clip]) -> Table:
     for clip in clips:
         for reach in [r for r in REACHES if r <= setting.reach] or [setting.reach]:
             work = Work(gpu, clip, reach)
-            times, found = {}, []
+            times, fields = {}, []
             for name in loop.SEARCHES:
                 times[name] = gpu_time(
                     gpu,
@@ -85,10 +85,10 @@ def _searches(setting: Setting, clips: list[Clip]) -> Table:
                     ),
                     setting.repeats,
                 )
-                found.append((work.cost.get(), work.mv.get()))
-            own = gpu_time(gpu, work.product, setting.repeats)
-            found.append((sads(work.cost.get(), work.mv.get()), work.mv.get()))
-            assert all(np.array_equal(a, b) for other in found[:-1] for a, b in zip(other, found[-1]))
+                fields.append((work.cost.get(), work.mv.get()))
+            product_time = gpu_time(gpu, work.product, setting.repeats)
+            fields.append((sads(work.cost.get(), work.mv.get()), work.mv.get()))
+            assert all(np.array_equal(a, b) for other in fields[:-1] for a, b in zip(other, fields[-1]))
             best = min(times["whole"], times["tiles"])
             rows.append(
                 [
@@ -96,8 +96,8 @@ def _searches(setting: Setting, clips: list[Clip]) -> Table:
                     *times.values(),
                     times["anew"] / times["whole"],
                     times["tiles"] / times["whole"],
-                    own,
-                    best / own,
+                    product_time,
+                    best / product_time,
                 ]
             )
             work.close()
@@ -115,12 +115,12 @@ def _refinement(setting: Setting, clips: list[Clip]) -> Table:
         work = Work(gpu, clip, 16)
         work.product()
         times = []
-        for own in (streams, ()):
+        for own_streams in (streams, ()):
             times.append(
                 gpu_time(
                     gpu,
-                    lambda s, own=own: loop.refine(  # type: ignore[misc]
-                        work.source, work.luma, work.pad, work.mv, work.cost, work.refined, own, s
+                    lambda s, own_streams=own_streams: loop.refine(  # type: ignore[misc]
+                        work.source, work.luma, work.pad, work.mv, work.cost, work.refined, own_streams, s
                     ),
                     setting.repeats,
                 )
@@ -129,8 +129,8 @@ def _refinement(setting: Setting, clips: list[Clip]) -> Table:
         vectors = work.mv.get()
 
         def product(s: Any, work: Work = work) -> None:
-            found = SearchResult(work.cost, work.mv)
-            subpel_refine(work.source, work.luma, work.pad, work.zero, work.qp, 2, 0, work.rows, found, 15, s)
+            target = SearchResult(work.cost, work.mv)
+            subpel_refine(work.source, work.luma, work.pad, work.zero, work.qp, 2, 0, work.rows, target, 15, s)
 
         fused = gpu_time(gpu, product, setting.repeats)
         work.mv.put(vectors)
@@ -156,14 +156,14 @@ def _deblocking(setting: Setting, clips: list[Clip]) -> Table:
             rng.integers(-3, 4, (n, 1, 2)).repeat(16, 1).astype(np.int16), (rng.random((n, 24)) < 0.3).astype(np.uint8),
             np.zeros(n, np.uint8), np.full(n, 27, np.uint8))]  # fmt: skip
         slices, out = gpu.upload(np.zeros(rows_of_mb, np.int32)), [gpu.array(p.shape, np.uint8) for p in planes]
-        times, found = [], []
+        times, deblocked = [], []
         whole = partial(wavefront.deblock, planes, state, (0, 0, 0), 0, slices, out)
         choice = Quantiser(state[5], 0), Deblocking(0, 0, 0), slices, 0, rows_of_mb
         tiles = partial(deblock, Planes(*planes), StrengthData(*state[:5]), *choice, Planes(*out))
         for call in (whole, tiles):
             times.append(gpu_time(gpu, call, setting.repeats))
-            found.append([p.get() for p in out])
-        assert all(np.array_equal(a, b) for a, b in zip(*found))
+            deblocked.append([p.get() for p in out])
+        assert all(np.array_equal(a, b) for a, b in zip(*deblocked))
         rows.append([_size(clip), *times, times[0] / times[1]])
         gpu.synchronize()
         gpu.release(*planes, *state, slices, *out)
@@ -184,12 +184,12 @@ def _cpu_searches(clips: list[Clip]) -> Table:
             scalar.full(clip.frames[1], clip.frames[0], 16, 16, 16, False, blocks, *out)
 
         plain()
-        times, found = [1000 * wall(plain, 2)], []
+        times, sums = [1000 * wall(plain, 2)], []
         for level in levels.values():
             level = min(level, SIMD_LEVEL)
-            found.append(product.on_cpu(1, level=level))
+            sums.append(product.on_cpu(1, level=level))
             times.append(1000 * wall(lambda p=product, v=level: p.on_cpu(1, level=v), 3))  # type: ignore[misc]
-        assert len(set(found)) == 1
+        assert len(set(sums)) == 1
         rows.append([_size(clip), *times, times[0] / times[-1]])
     return Table("004-cpu", "Full search on the CPU: plain against vector instructions", columns, rows, columns[1:5])
 
@@ -220,17 +220,17 @@ def modules(clip: Clip, reach: int, references: int, gpu: bool) -> dict[str, flo
         done += pipeline.encode((np.ascontiguousarray(frame), chroma, chroma))
     done += pipeline.flush()
     pipeline.close()
-    found: dict[str, list[float]] = {}
+    seconds_by_stage: dict[str, list[float]] = {}
     for picture in done[references:]:
         for name, spent in picture.stage_seconds.items():
-            found.setdefault(name, []).append(spent)
+            seconds_by_stage.setdefault(name, []).append(spent)
     if trace:
-        entropy = found.get("entropy", [])
-        found = {"entropy": entropy} if entropy else {}
+        entropy = seconds_by_stage.get("entropy", [])
+        seconds_by_stage = {"entropy": entropy} if entropy else {}
         for process, _, name, _, seconds, number in trace.spans:
             if process == GPU and number >= references:
-                found.setdefault(name, []).append(seconds)
-    return {name: 1000 * statistics.median(values) for name, values in found.items()}
+                seconds_by_stage.setdefault(name, []).append(seconds)
+    return {name: 1000 * statistics.median(values) for name, values in seconds_by_stage.items()}
 
 
 def _modules(setting: Setting, clips: list[Clip]) -> Table:

@@ -56,7 +56,7 @@ def known_clip(name: str, frames: int) -> Clip:
     if paths:
         return read_clip(str(paths[0]), None, frames, name)
     width, height = map(int, name.split("_")[1].split("x"))
-    return made_clip(width, height, frames)
+    return synthetic_clip(width, height, frames)
 
 
 def read_clip(path: str, size: tuple[int, int] | None, frames: int, name: str = "") -> Clip:
@@ -71,7 +71,7 @@ def read_clip(path: str, size: tuple[int, int] | None, frames: int, name: str = 
     return Clip(name or Path(path).stem, lumas)
 
 
-def made_clip(width: int, height: int, frames: int) -> Clip:
+def synthetic_clip(width: int, height: int, frames: int) -> Clip:
     """A texture that moves a few samples a picture, with grain; seeded."""
     rng = np.random.default_rng(1)
     scene = np.full((height + 32, width + 32), 128.0)
@@ -159,12 +159,12 @@ class Product:
 
     def on_cpu(self, n: int, grid: int = 0, level: int = cpu.SIMD_LEVEL) -> int:
         """Picture n in the one before it, one thread: the sum of the SADs of 16x16. grid: in steps."""
-        start, found = SearchStart(self.zero, self.zero), SearchResult(self.cost, self.mv)
+        start, search_result = SearchStart(self.zero, self.zero), SearchResult(self.cost, self.mv)
         where = self.sources[n], self.references[n - 1], self.pad, start, self.qp, self.reach
         if grid:
-            cpu_step.step_search(*where, grid, 0, self.rows, found, level)
+            cpu_step.step_search(*where, grid, 0, self.rows, search_result, level)
         else:
-            cpu.full_search(*where, 0, self.rows, found, level=level)
+            cpu.full_search(*where, 0, self.rows, search_result, level=level)
         return int(sads(self.cost[:, 40], self.mv[:, 40]).sum())
 
     def clip_on_cpu(self, grid: int = 0) -> tuple[float, int]:
@@ -187,8 +187,8 @@ class Product:
             for n in range(1, len(self.frames)):
                 source.put(sources[n], stream)
                 reference.put(references[n - 1], stream)
-                start, found = SearchStart(zero, zero), SearchResult(cost, mv)
-                full_search(source, reference, self.pad, start, qp, self.reach, 0, self.rows, found, stream=stream)
+                start, search_result = SearchStart(zero, zero), SearchResult(cost, mv)
+                full_search(source, reference, self.pad, start, qp, self.reach, 0, self.rows, search_result, stream=stream)
                 cost.get(got_cost, stream)
                 mv.get(got_mv, stream)
                 gpu.synchronize(stream)

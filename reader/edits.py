@@ -33,7 +33,7 @@ def presentation(edits: Sequence[Edit], scale: Fraction, times: np.ndarray, dura
     ends = np.append(in_order[1:], in_order[-1:] + durations[order[-1:]])
     if not edits or not len(order):
         return Shown(order, in_order, ends - in_order)
-    parts, start, total = [], Fraction(0), 0
+    shown, start, total = [], Fraction(0), 0
     for edit in edits:
         stop = edit.media_time + edit.duration * scale if edit.duration else Fraction(int(ends[-1]))
         if edit.media_time != EMPTY:
@@ -44,6 +44,6 @@ def presentation(edits: Sequence[Edit], scale: Fraction, times: np.ndarray, dura
             if first < last:
                 begins, until = in_order[first:last], np.minimum(ends[first:last], math.ceil(stop))
                 shift = math.floor(start + Fraction(1, 2)) - int(begins[0])
-                parts.append(Shown(order[first:last], begins + shift, until - begins))
+                shown.append(Shown(order[first:last], begins + shift, until - begins))
         start += edit.duration * scale
-    return Shown(*(np.concatenate([part[k] for part in parts] or [np.zeros(0, np.int64)]) for k in range(3)))
+    return Shown(*(np.concatenate([samples[k] for samples in shown] or [np.zeros(0, np.int64)]) for k in range(3)))

@@ -131,7 +131,7 @@ def _first_sps(units: AccessUnits, count: int) -> Sps:
 def _colour(sps: Sps, container: Colour | None) -> Colour:
     """E.2.1: what the stream says; where it says nothing, the container."""
     vui = sps.vui
-    own = Colour(vui.colour_primaries, vui.transfer_characteristics, vui.matrix_coefficients, vui.video_full_range_flag)
+    of_stream = Colour(vui.colour_primaries, vui.transfer_characteristics, vui.matrix_coefficients, vui.video_full_range_flag)
     if container is None or (vui.video_signal_type_present_flag and vui.colour_description_present_flag):
-        return own
-    return container._replace(full_range=own.full_range) if vui.video_signal_type_present_flag else container
+        return of_stream
+    return container._replace(full_range=of_stream.full_range) if vui.video_signal_type_present_flag else container

@@ -50,17 +50,17 @@ class AccessUnits:
         """The access unit of a frame."""
         names = [(nal_name(nal_unit_type), size) for nal_unit_type, size in frame.units]
         unit = AccessUnit(b"", frame.bits // 8, frame.sps, names)
-        parts, has_sps = [], False
+        units, has_sps = [], False
         for nal_unit in split_byte_stream(frame.data):
             data, nal_unit_type = nal_unit.data, nal_unit.nal_unit_type
             has_sps |= nal_unit_type == NAL_SPS
             if nal_unit_type != NAL_FILLER:
-                parts.append(data)
+                units.append(data)
             with suppress(BitstreamError):
                 self._read(nal_unit_type, nal_unit.rbsp(), data, unit)
         if frame.is_idr and not has_sps:
-            parts[:0] = [data for _, data in sorted(self._sets.items())]
-        unit.data = b"".join(_START_CODE + part for part in parts)
+            units[:0] = [data for _, data in sorted(self._sets.items())]
+        unit.data = b"".join(_START_CODE + data for data in units)
         return unit
 
     def _read(self, nal_unit_type: int, rbsp: bytes, data: bytes, unit: AccessUnit) -> None:

@@ -14,8 +14,8 @@ from .quality import Planes, Quality, compare
 from .totals import FRAME_TYPES
 
 LARGEST = 65535  # of what the page has in 16 bits; a macroblock of 3200 bits is the largest that is legal (A.3.1)
-KIND_PARTS = 4  # of a bit: the unit of bits by kind on the page
-ENERGY_PARTS = 16  # of the root of the sum of squares of a macroblock's residual
+KIND_SCALE = 4  # of a bit: the unit of bits by kind on the page
+ENERGY_SCALE = 16  # of the root of the sum of squares of a macroblock's residual
 KIND_NAMES = ("mb_type, modes, skip", "ref_idx, mvd, sub_mb_type", "cbp, transform flag, QP", "luma levels", "chroma levels")
 QUADRANT_FIRST = [0, 2, 8, 10]  # 4x4 blocks in raster order
 
@@ -25,8 +25,8 @@ def sections_of(frame: AnalysedFrame) -> dict[str, np.ndarray]:
     of = frame.by_macroblock
     mb_type, ref_idx = of("mb_type"), of("ref_idx")[:, :, QUADRANT_FIRST]
     modes = np.maximum(of("chroma_mode"), 0) << 1 | np.maximum(of("intra16x16_mode"), 0) << 3
-    kinds = (of("bits_by_kind") * KIND_PARTS + BIT_UNIT // 2) // BIT_UNIT
-    energy = np.rint(np.sqrt(of("residual_energy")) * ENERGY_PARTS)
+    kinds = (of("bits_by_kind") * KIND_SCALE + BIT_UNIT // 2) // BIT_UNIT
+    energy = np.rint(np.sqrt(of("residual_energy")) * ENERGY_SCALE)
     return {
         "type": mb_type, "qp": of("qp"), "cbp": of("cbp"), "modes": modes | of("transform_8x8"), "slice": of("slice_id"),
         "bits": np.minimum(of("bits"), LARGEST), "kinds": np.minimum(kinds, LARGEST).T,

@@ -37,9 +37,9 @@ _QUADRANT_FIRST = np.array([0, 2, 8, 10])  # 4x4 blocks in raster order
 
 def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
     """The compressed blob of sections given by name; those not given are empty."""
-    parts = [np.ascontiguousarray(arrays.get(name, ()), f"<{dtype}").tobytes() for name, dtype, _ in SECTIONS]
-    lengths = np.array([len(part) for part in parts], "<u4").tobytes()
-    return zlib.compress(b"".join((lengths, *(part + bytes(-len(part) % 4) for part in parts))), LEVEL)
+    sections = [np.ascontiguousarray(arrays.get(name, ()), f"<{dtype}").tobytes() for name, dtype, _ in SECTIONS]
+    lengths = np.array([len(section) for section in sections], "<u4").tobytes()
+    return zlib.compress(b"".join((lengths, *(section + bytes(-len(section) % 4) for section in sections))), LEVEL)
 
 
 def unpack(blob: bytes) -> dict[str, np.ndarray]:

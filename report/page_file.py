@@ -100,12 +100,12 @@ class PageFile:
                 path.unlink(missing_ok=True)
             self._written = []
 
-    def _write(self, *parts: bytes) -> None:
+    def _write(self, *chunks: bytes) -> None:
         if not self._begun:
             self._begun = True
             self._write(self._head().encode())
-        self._file.write(*parts)
-        self.size += sum(map(len, parts))
+        self._file.write(*chunks)
+        self.size += sum(map(len, chunks))
 
     def _head(self) -> str:
         """The document up to its data. The policy allows no network, and no script but that of this package."""

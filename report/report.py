@@ -19,7 +19,7 @@ class Input(NamedTuple):
     rate: Fraction | None = None
 
 
-class Made(NamedTuple):
+class WrittenReport(NamedTuple):
     """What was written: bytes of the page and of the folder beside it; frames, error and whether it is cut, by stream."""
 
     size: int
@@ -30,7 +30,7 @@ class Made(NamedTuple):
     cut: list[bool]
 
 
-def write_report(out: str, streams: list[Input], options: Options | None = None, in_page: int = IN_PAGE) -> Made:
+def write_report(out: str, streams: list[Input], options: Options | None = None, in_page: int = IN_PAGE) -> WrittenReport:
     """Write the page of one or two streams to the file `out` ("-": standard output); OSError, InputError.
 
     A broken stream gives a page of the frames before the error, which says so. Without frames nothing is written.
@@ -47,7 +47,7 @@ def write_report(out: str, streams: list[Input], options: Options | None = None,
     finally:
         page.close()
     folder = str(page.folder) if page.folder is not None else ""
-    return Made(
+    return WrittenReport(
         page.size,
         page.outside,
         folder,

@@ -19,7 +19,7 @@ from ..standard.macroblock import MB_TYPE_NAMES
 from ..standard.syntax import Sps
 from . import packing
 from .access_unit import AccessUnit, AccessUnits
-from .frame_data import ENERGY_PARTS, KIND_NAMES, KIND_PARTS, quality_of, row_of, sections_of
+from .frame_data import ENERGY_SCALE, KIND_NAMES, KIND_SCALE, quality_of, row_of, sections_of
 from .fullness import CodedPictureBuffer, Fullness
 from .page_file import PageFile
 from .parameter_text import SLICE_COLUMNS, parameter_sets
@@ -202,6 +202,6 @@ def _rate(sps: Sps) -> Fraction:
 
 CONSTANTS = {
     "types": MB_TYPE_NAMES, "frame_types": FRAME_TYPES, "slice_columns": SLICE_COLUMNS,
-    "sections": [(name, dtype) for name, dtype, _ in packing.SECTIONS], "kinds": KIND_NAMES, "kind_parts": KIND_PARTS,
-    "energy_parts": ENERGY_PARTS,
+    "sections": [(name, dtype) for name, dtype, _ in packing.SECTIONS], "kinds": KIND_NAMES, "kind_scale": KIND_SCALE,
+    "energy_scale": ENERGY_SCALE,
 }  # fmt: skip

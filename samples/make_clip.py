@@ -32,8 +32,8 @@ def shifted(image: np.ndarray, y: float, x: float, height: int, width: int) -> n
     """A window of `image` at a fractional position, blended bilinearly, as a sensor would."""
     y0, x0 = int(y), int(x)
     fy, fx = np.float32(y - y0), np.float32(x - x0)
-    part = image[y0 : y0 + height + 1, x0 : x0 + width + 1]
-    rows = part[:-1] * (1 - fy) + part[1:] * fy
+    window = image[y0 : y0 + height + 1, x0 : x0 + width + 1]
+    rows = window[:-1] * (1 - fy) + window[1:] * fy
     return rows[:, :-1] * (1 - fx) + rows[:, 1:] * fx
 
 

@@ -17,13 +17,13 @@ WIDEST = 240  # columns of a thumbnail
 
 def changes(reader: h264lite.VideoReader) -> np.ndarray:
     """float64[frames - 1]: mean absolute difference of each frame from the one before."""
-    found: list[float] = []
+    differences: list[float] = []
     before = None
     for batch in reader.batches(16):
         frames = [*([] if before is None else [before]), *batch.data]
-        found += [float(np.abs(a.astype(np.int16) - b).mean()) for a, b in pairwise(frames)]
+        differences += [float(np.abs(a.astype(np.int16) - b).mean()) for a, b in pairwise(frames)]
         before = frames[-1]
-    return np.array(found)
+    return np.array(differences)
 
 
 def thumbnails(reader: h264lite.VideoReader) -> np.ndarray:

@@ -186,10 +186,10 @@ def compared(other: Twin, stage: Stage, state: State, call: Kernel) -> Kernel:
     """`call`, a stage as a function of its span, compared with its twin."""
     size = int(state["mb_width"]), len(state["slice_first_mb"])
 
-    def run(*part: int) -> None:
-        values = {**state, **dict(zip(stage.span, part))}
+    def run(*span: int) -> None:
+        values = {**state, **dict(zip(stage.span, span))}
         arguments = [get(values) for get in getters(stage.passed)]
         pad = int(state["pad"])
-        other.call(f"stage {stage.name}", stage.function, stage.names, arguments, lambda: call(*part), size, pad)
+        other.call(f"stage {stage.name}", stage.function, stage.names, arguments, lambda: call(*span), size, pad)
 
     return run

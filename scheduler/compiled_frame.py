@@ -37,16 +37,16 @@ class ArgumentGroups:
     """
 
     def __init__(self) -> None:
-        self._made: dict[GroupKey, ArgumentGroup] = {}
+        self._by_key: dict[GroupKey, ArgumentGroup] = {}
 
     def of(self, wanted: Iterable[MakeGroup]) -> list[ArgumentGroup]:
         """The groups of these keys."""
-        return [self._made.get(key) or self._make(key, make) for key, make in wanted]
+        return [self._by_key.get(key) or self._make(key, make) for key, make in wanted]
 
     def _make(self, key: GroupKey, make: Callable[[], State]) -> ArgumentGroup:
         state = make()
         words = [word for value in state.values() if isinstance(value, np.ndarray) for word in words_of(value)]
-        group = self._made[key] = ArgumentGroup(state, np.array(words, np.int64))
+        group = self._by_key[key] = ArgumentGroup(state, np.array(words, np.int64))
         return group
 
 

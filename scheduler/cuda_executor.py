@@ -76,7 +76,7 @@ class CudaExecutor(GpuMemory):
         mains = [MAIN, *(f"{MAIN} {k}" for k in range(1, 1 + self.parallel_b_frames))]
         self._mains = mains
         rows, macroblocks = (0, n_rows), (0, slices[-1][1])
-        self._parts: dict[str, tuple[int, ...]] = {
+        self._span_by_split: dict[str, tuple[int, ...]] = {
             ROWS: rows, EVEN: rows, TICKETS: rows, SLICES: macroblocks, SLICE_TICKETS: macroblocks, FRAME: (),
         }  # fmt: skip
         with gpu:
@@ -170,7 +170,7 @@ class CudaExecutor(GpuMemory):
     def import_gpu_source(self, number: int, handles: SourceHandles, pairs: Pairs, state: State) -> None:
         """As `import_device_frame`, for a frame in a buffer, of whose distances the state knows: it may be recorded."""
         gpu, upload = self.gpu, handle(self.streams[H2D])
-        gpu.call("wait", (upload, handles.made, 0), (None, handles.made))
+        gpu.call("wait", (upload, handles.measured, 0), (None, handles.measured))
         self.upload_frame(number, pairs, (("load_i420",), self.load_from_gpu(handles.pointers)), state)
         gpu.call("record", (handles.read, upload), (handles.read,))
 
@@ -186,7 +186,7 @@ class CudaExecutor(GpuMemory):
         stream = self.streams[track]
         self._wait_for_stages(track, stage.after.split())
         with self._span(track, stage.name):
-            stage.launch(state, self._parts[stage.split], stream)
+            stage.launch(state, self._span_by_split[stage.split], stream)
         if stage.name in WAITED_FOR:
             gpu.record(self._ended[track, stage.name], stream)
             self._waits = {wait for wait in self._waits if wait[1] != stage.name}

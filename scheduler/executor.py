@@ -84,7 +84,7 @@ class Executor:
         self.shares_references = self.threads >= _SHARES and slices[-1][1] >= SMALL
         self.slices, self._n_rows = slices, n_rows
         self._at_once = slices[-1][1] <= SMALL
-        self._parts = self._parts_of(0, n_rows)
+        self._frame_spans = self._spans_of(0, n_rows)
 
     @property
     def has_threads(self) -> bool:
@@ -97,7 +97,7 @@ class Executor:
         executor._at_once = True  # its thread is no caller, which an interrupt would reach
         return executor
 
-    def _parts_of(self, row0: int, row1: int) -> Spans:
+    def _spans_of(self, row0: int, row1: int) -> Spans:
         """Parts of stages by class of split, for macroblock rows [row0, row1); slices: those of the frame."""
         n_rows, threads = row1 - row0, self.threads
         n_mb = n_rows * self._mb_width
@@ -106,7 +106,7 @@ class Executor:
         return {
             ROWS: [(row0 + a, row0 + b) for a, b in rows], EVEN: [(row0 + a, row0 + b) for a, b in even],
             SLICES: self.slices, TICKETS: [(row0, row1)] * min(threads, len(rows)), FRAME: [()],
-            SLICE_TICKETS: [part for part in self.slices for _ in range(min(threads, self._most_at_once(*part)))],
+            SLICE_TICKETS: [span for span in self.slices for _ in range(min(threads, self._most_at_once(*span)))],
         }  # fmt: skip
 
     def _most_at_once(self, first_mb: int, end_mb: int) -> int:
@@ -163,10 +163,10 @@ class Executor:
         for name, spent in times:
             seconds[name] = seconds.get(name, 0.0) + spent
 
-    def run_compiled(self, compiled: CompiledFrame, parts: Sequence[Arguments], seconds: dict[str, float]) -> None:
+    def run_compiled(self, compiled: CompiledFrame, groups: Sequence[Arguments], seconds: dict[str, float]) -> None:
         """`run` for the calls of frames with one key, with the arguments of a frame."""
         share = self._worker_pool.run_steps if self.has_threads else None
-        compiled.run(parts, seconds, self._at_once, self._trace, share)
+        compiled.run(groups, seconds, self._at_once, self._trace, share)
 
     def run_parts(self, parts: Sequence[Part]) -> None:
         """Run functions concurrently, and return when they are done."""
@@ -174,7 +174,7 @@ class Executor:
 
     def parts(self, names: Sequence[str], spans: Spans | None = None) -> list[list[Span]]:
         """The parts of a step, over the whole frame or `spans`: its stages with their spans in order."""
-        spans = spans or self._parts
+        spans = spans or self._frame_spans
         whole_frame: list[list[Span]] = [[(name, ())] for name in names if STAGES[name].split == FRAME]
         chain = [name for name in names if STAGES[name].split != FRAME]
         banded = [[(name, span) for name in chain] for span in spans[STAGES[chain[0]].split]] if chain else []

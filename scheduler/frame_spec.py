@@ -63,7 +63,7 @@ class FrameSpec(NamedTuple):
     mb_qp                         uint8[n_mb] as bytes: QP_Y of each macroblock; empty: SliceQPY of all
     qp_by                         what the QP follows from, for statistics
     cost                          of the source frame by its type, as the lookahead finds it; 0: unknown
-    is_qp_asked                   whether the user asks for the QP, which no rate control changes
+    is_qp_requested               whether the user asks for the QP, which no rate control changes
     over_factor                   mean QP of the macroblocks in 1 / 256 less the rate factor, as planned; with --pass
     predicted                     bits that a rate control expects; 0: none does
     qp_offsets                    int8[n_mb] as bytes: what the user adds to QP_Y of each macroblock; empty: nothing
@@ -92,7 +92,7 @@ class FrameSpec(NamedTuple):
     mb_qp: bytes = b""
     qp_by: str = "type"
     cost: int = 0
-    is_qp_asked: bool = False
+    is_qp_requested: bool = False
     over_factor: int = 0
     predicted: int = 0
     qp_offsets: bytes = b""

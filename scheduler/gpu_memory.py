@@ -72,7 +72,7 @@ class GpuMemory:
     def begin_read(self, stream: Stream, source: DeviceFrame) -> None:
         """Order later work of a stream after that which writes a frame on this GPU. The context must be current."""
         if source.buffered is not None:
-            self.gpu.wait(stream, source.buffered.buffer.made)
+            self.gpu.wait(stream, source.buffered.buffer.measured)
         elif source.order.after is not None:
             self.foreign().after(stream, source.order.after)
 

@@ -41,7 +41,7 @@ BY_BITS = 6  # lowest subme with mode decision by bits: rd_candidates with CABAC
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stage:
-    """A row of the table. parts: accesses of arrays that are parts of an argument of another name."""
+    """A row of the table. contained: accesses of arrays that are parts of an argument of another name."""
 
     name: str
     function: str
@@ -50,7 +50,7 @@ class Stage:
     arguments: str
     stream: str = MAIN
     after: str = ""
-    parts: str = ""
+    contained: str = ""
     only: str = ""  # the only folder that has the stage; empty: both have it
     deferred: bool = False  # on the CPU it runs in a task, concurrently with the loop of later frames
     optional: bool = False  # options decide whether frames have it; so do tuning files
@@ -75,7 +75,7 @@ class Stage:
     def access(self) -> dict[str, str]:
         """R, W or RW of each array and number, members in place of bundles, without the span."""
         accesses = dict[str, str]()
-        for argument in f"{self.arguments} {self.parts}".split():
+        for argument in f"{self.arguments} {self.contained}".split():
             access, _, name = argument.rpartition(":")
             each, of = (access or "R").split(","), members([name])
             if len(each) not in (1, len(of)) or not {"R", "W", "RW"}.issuperset(each):
@@ -122,12 +122,12 @@ class Stage:
     def bind(self, state: State) -> Kernel:
         """The CPU function with all arguments bound to the state of their names, except the span."""
         function, (before, after) = self.cpu_function, self.around_span(state)
-        return lambda *part: function(*before, *part, *after)
+        return lambda *span: function(*before, *span, *after)
 
-    def launch(self, state: State, part: tuple[int, ...], stream: Stream) -> None:
-        """Start the stage on the GPU for one span (`part`)."""
+    def launch(self, state: State, span: tuple[int, ...], stream: Stream) -> None:
+        """Start the stage on the GPU for one span."""
         before, after = self.around_span(state)
-        self.cuda_function(*before, *part, *after, stream=stream)
+        self.cuda_function(*before, *span, *after, stream=stream)
 
 
 TABLE = (
@@ -259,7 +259,7 @@ TABLE = (
     Stage(
         "interpolate", "inter/interpolate.interpolate", EVEN, "8.4.2.2.1",
         "decoded_luma pad row0 row1",
-        SIDE, after="extend_luma", parts="W:decoded_half",
+        SIDE, after="extend_luma", contained="W:decoded_half",
     ),
     Stage(  # as write_slices before them: the same wait serves, and their kernels are one graph
         "ssd_y", "source/ssd.ssd", EVEN, "encoder",

@@ -29,8 +29,8 @@ class FlacEncoder:
 
     def frame(self, samples: np.ndarray, number: int) -> bytes:
         """9: frame `number`, from 0. samples: int32[n, channels], n = `block`, but for the last one."""
-        assignment, parts = self._channels(np.ascontiguousarray(samples.T, np.int32))
-        body = np.packbits(np.concatenate([_subframe(part, bits) for part, bits in parts]))
+        assignment, subframes = self._channels(np.ascontiguousarray(samples.T, np.int32))
+        body = np.packbits(np.concatenate([_subframe(channel, bits) for channel, bits in subframes]))
         data = self._header(len(samples), assignment, number) + body.tobytes()
         return data + CRC_16(data).to_bytes(2, "big")
 

@@ -101,7 +101,7 @@ def _pages(reader: Reader) -> Iterator[_Page]:
 
 def _opus_packets(pages: Iterator[_Page], serial: int) -> Iterator[SoundPacket]:
     """RFC 7845, 4: packets after the headers; the last page's granule position says how much is heard of the last ones."""
-    part, headers, time = b"", 1, 0
+    unfinished, headers, time = b"", 1, 0
     first = True  # no page with sound has ended
     for page in pages:
         if page.flags & 2 and page.packets and page.packets[0].startswith(MAGIC):
@@ -110,13 +110,13 @@ def _opus_packets(pages: Iterator[_Page], serial: int) -> Iterator[SoundPacket]:
             continue
         whole = []
         for number, data in enumerate(page.packets):
-            data = part + data if page.goes_on and not number else data
-            part = data if page.open and number == len(page.packets) - 1 else b""
-            if len(part) > _LARGEST_PACKET:
+            data = unfinished + data if page.goes_on and not number else data
+            unfinished = data if page.open and number == len(page.packets) - 1 else b""
+            if len(unfinished) > _LARGEST_PACKET:
                 raise BitstreamError(f"an Opus packet of more than {_LARGEST_PACKET >> 20} MiB")
-            if not part and headers:
+            if not unfinished and headers:
                 headers -= 1  # of comments
-            elif not part:
+            elif not unfinished:
                 whole.append(SoundPacket(data, packet_duration(data)))
         lasts = sum(packet.duration for packet in whole)
         if first and whole and not page.flags & 4:

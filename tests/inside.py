@@ -161,12 +161,12 @@ def kept_gpu() -> "Device | None":
 
 def allocations_of(gpu: "Device") -> list[Any]:
     """Memory that a GPU has taken from its driver, in use or free."""
-    return [allocation for _, allocation in gpu._memory._made]
+    return [allocation for _, allocation in gpu._memory._allocations]
 
 
-def made_of(gpu: "Device") -> tuple[list[int], int, dict[str, Any], int]:
+def resources_of(gpu: "Device") -> tuple[list[int], int, dict[str, Any], int]:
     """(identities of allocations, number of streams, modules by name, number of events without times) of a GPU."""
-    streams, events = len(gpu._streams._made), len(gpu._events[False]._made)
+    streams, events = len(gpu._streams._all), len(gpu._events[False]._all)
     return list(map(id, allocations_of(gpu))), streams, dict(gpu.calls._modules), events
 
 

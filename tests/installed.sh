@@ -33,9 +33,9 @@ if command -v nvcc >/dev/null && [ "$H264LITE_FATBIN" != 0 ]; then
     "$one/python" - <<'PROGRAM' || fail "compiled CUDA kernels of the package are not found"
 from h264lite.cuda_src.runtime import compiler
 names = compiler.module_names()
-found = [compiler.compiled(name, (8, 0)) for name in names]
-assert names and all(path is not None and path.suffix == ".fatbin" for path in found), found
-assert all(compiler.load_code(name, (8, 0)) == path.read_bytes() for name, path in zip(names, found))
+paths = [compiler.compiled(name, (8, 0)) for name in names]
+assert names and all(path is not None and path.suffix == ".fatbin" for path in paths), paths
+assert all(compiler.load_code(name, (8, 0)) == path.read_bytes() for name, path in zip(names, paths))
 PROGRAM
 fi
 

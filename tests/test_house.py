@@ -237,7 +237,7 @@ def test_loading_a_kernel_imports_no_numba():
     assert importers == IMPORT_NUMBA
 
 
-def made_by(program):
+def names_of(program):
     """The names of a program of docs/."""
     return runpy.run_path(str(ROOT / "docs" / program))
 
@@ -247,11 +247,11 @@ def read(name):
 
 
 def test_the_list_of_files_is_current():
-    assert read("docs/files.md") == made_by("make_files.py")["text"](FILES), "run make docs"
+    assert read("docs/files.md") == names_of("make_files.py")["text"](FILES), "run make docs"
 
 
 def test_every_file_says_in_one_sentence_what_it_is_for():
-    program = made_by("make_files.py")
+    program = names_of("make_files.py")
     assert not [name for name in FILES if program["is_listed"](name) and not program["first_line"](name)]
 
 
@@ -275,7 +275,7 @@ def test_the_readme_says_what_the_program_says():
 
 def test_the_readme_has_the_measured_times():
     text = read("README.md")
-    assert made_by("make_times.py")["text"](text) == text, "run make docs"
+    assert names_of("make_times.py")["text"](text) == text, "run make docs"
 
 
 PAGES = [name for name in FILES if name.endswith(".md")]
@@ -293,8 +293,8 @@ def figures(text):
 
 def test_pages_explain_and_leave_figures_to_data():
     """Measurements are rows of benchmarks/results; a page has the one that matters."""
-    diaries = {name: found for name in PAGES if name.startswith("docs/") or "/" not in name
-               if (found := figures(read(name)))[0] * MOST_FIGURES > found[1]}
+    diaries = {name: counts for name in PAGES if name.startswith("docs/") or "/" not in name
+               if (counts := figures(read(name)))[0] * MOST_FIGURES > counts[1]}
     assert not diaries
     assert figures("On 2026-11-22 it took 5, 6, 7.1 ms\nof `1 2 3 4`\n\n8.4.1 and 352x288, x264 at 12.5") == (3, 3)
     assert figures("x264, p8x8, H264LITE_1 and 1 2 3\n```\n1 2 3 4\n```\n[3](4.md) 1 2\n") == (0, 2)

@@ -42,17 +42,17 @@ def draw_rd(curves: Mapping[str, Sequence[RatePoint]], quality: str, title: str 
 
     quality: what it is, for the axis.
     """
-    figure, beside = new_figure(7.2, 4.6), bd_rates(curves)
+    figure, bd_rate_of = new_figure(7.2, 4.6), bd_rates(curves)
     axes = figure.subplots()
     for k, (name, points) in enumerate(curves.items()):
-        label = f"{name} ({beside[name]:+.1f} %)" if name in beside else name
+        label = f"{name} ({bd_rate_of[name]:+.1f} %)" if name in bd_rate_of else name
         axes.plot(*zip(*sorted(points)), "o-", color=COLOURS[k % len(COLOURS)], markersize=4, label=label)
     axes.set(xscale="log", xlabel="kbit/s", ylabel=quality, title=title)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter("{x:g}")
     axes.tick_params(axis="x", which="both", labelsize=8)
     axes.grid(which="both", alpha=0.3)
-    axes.legend(fontsize=8, title="bits at equal quality" if beside else None, title_fontsize=8)
+    axes.legend(fontsize=8, title="bits at equal quality" if bd_rate_of else None, title_fontsize=8)
     return contents(figure, file_format, 120)
 
 

@@ -52,8 +52,8 @@ def draw_rates(points: list[Point], fps: Fraction | None, title: str = "", file_
     shown = sorted(points)
     has_buffer = any(point.buffer for point in shown)
     figure = new_figure(WIDTH, HEIGHT * (2 + has_buffer))
-    parts = list(figure.subplots(2 + has_buffer, sharex=True))
-    bits, qps, *rest = parts
+    panels = list(figure.subplots(2 + has_buffer, sharex=True))
+    bits, qps, *rest = panels
     width = float(1 / fps) if fps else 1.0
     for name, colour in OF_TYPES.items():
         some = [point for point in shown if point.type == name]
@@ -68,10 +68,10 @@ def draw_rates(points: list[Point], fps: Fraction | None, title: str = "", file_
         _draw_buffer(axes, width, sorted(point.buffer for point in shown if point.buffer))
     bits.set_ylabel("kbit a frame")
     qps.set_ylabel("QP: mean, least to most")
-    for axes in parts:
+    for axes in panels:
         axes.grid(alpha=0.3)
         axes.set_axisbelow(True)
-    parts[-1].set_xlabel("seconds" if fps else "frame")
+    panels[-1].set_xlabel("seconds" if fps else "frame")
     bits.legend(loc="upper right", fontsize=8)
     if title:
         bits.set_title(title, fontsize=9)

@@ -16,7 +16,7 @@ from ..costs.cost import QUARTER_SAMPLES, Target, quarter_offsets
 from ..decisions.common import COST_NOT_REFINED, LAMBDA, SAD, SATD
 from ..decisions.decide import B_BITS_BI, B_BITS_L0, B_BITS_L1, B_NOT_ALLOWED, B_REFINED, MOST_PAIRS, NONE
 from ..inter.mv_cache import Area, inside
-from ..layout import AVERAGE, B_QUADRANT, B_WHOLE, N_B_EXTRAS, B_16x8_PART
+from ..layout import AVERAGE, B_QUADRANT, B_WHOLE, N_B_EXTRAS, B_16x8_PARTITION
 from ..search.subpel_refine import LARGE, NEIGHBOURS, sums_of_large, sums_of_middle, sums_of_octets
 from ..simd.block_rows import splat_u16x64, weighted_sum
 from ..simd.blocks import load_i32x16, splat_i32x16
@@ -87,7 +87,7 @@ def _find_entries(mb, partition_mask, lam, shared, entries, costs):
     """_best_entry of both lists -> entries, costs: int64[B_WHOLE + 1, 2], for partitions 32 to 40; NONE if not allowed."""
     n_ref, n_ref1 = shared.references.n_ref, shared.references.n_ref1
     for c in range(B_WHOLE + 1):
-        size = 4 if c < B_16x8_PART else 2
+        size = 4 if c < B_16x8_PARTITION else 2
         if c < B_WHOLE and not partition_mask & size:
             entries[c, 0], entries[c, 1] = NONE, NONE
         else:

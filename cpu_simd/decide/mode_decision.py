@@ -55,10 +55,10 @@ Choice = namedtuple("Choice", (
 
 
 @helper
-def partition_cost(mv_cache, part, bx, by, bw, bh, ref, mv_x, mv_y, lam):
-    """Cost of a partition in one reference with its actual predictor; part: its cost without vector bits."""
+def partition_cost(mv_cache, base, bx, by, bw, bh, ref, mv_x, mv_y, lam):
+    """Cost of a partition in one reference with its actual predictor; base: without bits of the vector."""
     px, py = predict(mv_cache, bx, by, bw, bh, ref)
-    return part + lam * mvd_bits(mv_x, mv_y, px, py)
+    return base + lam * mvd_bits(mv_x, mv_y, px, py)
 
 
 @helper
@@ -67,10 +67,10 @@ def choose_reference(choice, k, bx, by, bw, bh, mb, lam):
     mv_cache, distortion, search_mv, n_ref = choice.mv_cache, choice.distortion, choice.search_mv, choice.n_ref
     best, ref = COST_MAX, 0
     for r in range(n_ref):
-        part = distortion[r, k] + lam * ref_idx_bits(r, n_ref)
-        if part < best:
+        base = distortion[r, k] + lam * ref_idx_bits(r, n_ref)
+        if base < best:
             cost = partition_cost(
-                mv_cache, part, bx, by, bw, bh, r, np.int64(search_mv[r, mb, k, 0]), np.int64(search_mv[r, mb, k, 1]), lam
+                mv_cache, base, bx, by, bw, bh, r, np.int64(search_mv[r, mb, k, 0]), np.int64(search_mv[r, mb, k, 1]), lam
             )
             if cost < best:
                 best, ref = cost, r

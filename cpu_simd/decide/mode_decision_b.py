@@ -25,7 +25,7 @@ from ..decisions.decide import (
     BITS_B_SUB,
     BITS_SKIP,
     PSY_ERROR,
-    RD_B_PARTS,
+    RD_B_DIVISIONS,
     RD_SKIP_WEIGHT,
     BITS_B_8x8,
     BITS_B_8x16,
@@ -38,8 +38,8 @@ from ..layout import (
     B_EXTRA_DIRECT,
     B_QUADRANT,
     B_WHOLE,
-    B_8x16_PART,
-    B_16x8_PART,
+    B_8x16_PARTITION,
+    B_16x8_PARTITION,
     B_EXTRA_8x8,
     B_EXTRA_8x16,
     B_EXTRA_16x8,
@@ -136,7 +136,7 @@ def halves_b(choice, mb, lam, best, motion):
     inlined()
     candidates = choice.candidates
     for shape in range(2):
-        c, extra = (B_16x8_PART, B_EXTRA_16x8) if shape == 0 else (B_8x16_PART, B_EXTRA_8x16)
+        c, extra = (B_16x8_PARTITION, B_EXTRA_16x8) if shape == 0 else (B_8x16_PARTITION, B_EXTRA_8x16)
         w, h = (4, 2) if shape == 0 else (2, 4)
         bits = BITS_B_16x8 if shape == 0 else BITS_B_8x16
         cost = np.int64(candidates.extra[mb, extra])
@@ -215,8 +215,8 @@ def mode_decision_b(
     mv_caches = np.zeros((5, 6, 3), np.int64), np.zeros((5, 6, 3), np.int64)
     direct, direct_cost = np.zeros((2, 4), np.int64), np.zeros(4, np.int64)
     target = Target(current, predicted, of_predicted)
-    counts, has_moved = (np.int64(references.n_ref), np.int64(references.n_ref1)), by_cost and settings.subme >= RD_B_PARTS
-    choice = ChoiceB(mv_caches, candidates, direct, direct_cost, counts, bool(has_moved))
+    counts, subme = (np.int64(references.n_ref), np.int64(references.n_ref1)), settings.subme
+    choice = ChoiceB(mv_caches, candidates, direct, direct_cost, counts, bool(by_cost and subme >= RD_B_DIVISIONS))
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
         first_mb = np.int64(slice_first_mb[my])

@@ -19,9 +19,9 @@ from ..decisions.decide import (
     QUARTERS,
     RD_BITS_INTRA,
     RD_COST_MAX,
+    RD_DIVISIONS,
     RD_GATE,
     RD_NEAR,
-    RD_PARTS,
     RD_ROUNDS,
     RD_VECTORS,
     UPPER,
@@ -71,7 +71,7 @@ def _best_reference(mb, k, n_ref, lam, searches):
 
 
 @helper
-def _part(q, sub, i):
+def _sub_partition(q, sub, i):
     """The partition (layout.py) and the block (bx, by, bw, bh) of sub-partition i of quadrant q; how many there are."""
     bx, by = 2 * (q & 1), q & 2
     if sub == SUB_8x8:
@@ -99,7 +99,7 @@ def _choose_quarter(mb, q, n_ref, lam, partition_mask, searches, sub_mb_type):
         for sub in range(SUB_8x4, SUB_4x4 + (1 if partition_mask & 16 else 0)):
             cost = fixed + lam * sub_type_bits(sub)
             for i in range(_count(sub)):
-                cost += np.int64(searches.cost[ref, mb, _part(q, sub, i)[0]])
+                cost += np.int64(searches.cost[ref, mb, _sub_partition(q, sub, i)[0]])
             if cost < best:
                 best, chosen = cost, sub
     sub_mb_type[0, q] = chosen
@@ -117,7 +117,7 @@ def _set_division(mb, shape, n_ref, lam, partition_mask, searches, motion):
             estimate += cost
             sub = motion.sub_mb_type[0, q]
             for i in range(_count(sub)):
-                k, bx, by, bw, bh = _part(q, sub, i)
+                k, bx, by, bw, bh = _sub_partition(q, sub, i)
                 _take(mb, k, bx, by, bw, bh, ref, searches, motion)
                 satd += _distortion(mb, k, ref, lam, searches)
         return estimate, satd
@@ -140,7 +140,7 @@ def _set_division(mb, shape, n_ref, lam, partition_mask, searches, motion):
 
 @helper
 def _add_to_search(mb, shape, extra, n_ref, cost):
-    """Adds `extra` to the costs of a division in all references: to those of its first part in each of its forms."""
+    """Adds `extra` to the costs of a division in all references: its first half or quadrant's in each of its forms."""
     for r in range(n_ref):
         if shape == UPPER:
             cost[r, mb, 36] += extra
@@ -173,8 +173,8 @@ def _true_cost(x0, y0, references, motion, residue, q_y, q_c, lam, transform_8x8
 
 
 @helper
-def _parts(shape, sub):
-    """How many partitions lie in a part of a division, a half or a quadrant with sub_mb_type `sub`; how many parts it has."""
+def _partition_counts(shape, sub):
+    """Partitions in a half or a quadrant of a division, with sub_mb_type `sub`; how many of these a division has."""
     if shape == QUARTERS:
         return _count(sub), 4
     return 1, 1 if shape == WHOLE else 2
@@ -182,9 +182,9 @@ def _parts(shape, sub):
 
 @helper
 def _partition(shape, i, sub, j):
-    """Partition j of part i of a division, and its block: see _part."""
+    """Partition j of half or quadrant i of a division, and its block: see _sub_partition."""
     if shape == QUARTERS:
-        return _part(i, sub, j)
+        return _sub_partition(i, sub, j)
     if shape == UPPER:
         return 36 + i, 0, 2 * i, 4, 2
     if shape == LEFT:
@@ -236,10 +236,10 @@ def _refine(mb, x0, y0, shape, true, rounds, references, area, searches, motion,
     """
     q_y, q_c, lam, transform_8x8_mode = scale
     of_division = q_y, q_c, lam, _may_be_8x8(motion, transform_8x8_mode)
-    n_parts, i = 1, 0
-    while i < n_parts:
+    n_partitions, i = 1, 0
+    while i < n_partitions:
         sub = motion.sub_mb_type[0, i]
-        count, n_parts = _parts(shape, sub)
+        count, n_partitions = _partition_counts(shape, sub)
         for j in range(count):
             k, bx, by, bw, bh = _partition(shape, i, sub, j)
             ref = np.int64(motion.ref_idx[0, (by >> 1) * 2 + (bx >> 1)])
@@ -328,7 +328,7 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
             else:
                 extras[shape] = RD_COST_MAX
         if settings.subme >= RD_VECTORS:
-            of_all = settings.subme >= RD_PARTS
+            of_all = settings.subme >= RD_DIVISIONS
             limit, rounds = (least + (least >> RD_NEAR), RD_ROUNDS) if of_all else (least, 1)
             for shape in range(shapes if of_all else 1):
                 if extras[shape] + estimates[shape] <= limit:

@@ -19,7 +19,7 @@ from ..decisions.common import INTER_IS_CHEAPER, LAMBDA, RD_MOST
 from ..decisions.decide import (
     RD_B_BITS,
     RD_B_BOTH,
-    RD_B_PARTS,
+    RD_B_DIVISIONS,
     RD_B_SKIP,
     RD_BITS_INTRA,
     RD_COST_MAX,
@@ -37,8 +37,8 @@ from ..layout import (
     N_B_EXTRAS,
     SCALING_FINER,
     SCALING_SET,
-    B_8x16_PART,
-    B_16x8_PART,
+    B_8x16_PARTITION,
+    B_16x8_PARTITION,
     B_EXTRA_8x8,
     B_EXTRA_8x16,
     B_EXTRA_16x8,
@@ -164,9 +164,9 @@ def _set_division(mb, shape, candidates, motion):
     for q in range(4):
         k = B_WHOLE + shape
         if shape == B_EXTRA_16x8:
-            k = B_16x8_PART + (q >> 1)
+            k = B_16x8_PARTITION + (q >> 1)
         elif shape == B_EXTRA_8x16:
-            k = B_8x16_PART + (q & 1)
+            k = B_8x16_PARTITION + (q & 1)
         elif shape == B_EXTRA_8x8:
             k = B_QUADRANT + q
         for n in range(2):
@@ -178,12 +178,12 @@ def _set_division(mb, shape, candidates, motion):
 
 
 @helper
-def _parts_of(shape):
+def _partitions_of(shape):
     """The first choice of a division, and how many it has."""
     if shape == B_EXTRA_16x8:
-        return B_16x8_PART, 2
+        return B_16x8_PARTITION, 2
     if shape == B_EXTRA_8x16:
-        return B_8x16_PART, 2
+        return B_8x16_PARTITION, 2
     if shape == B_EXTRA_8x8:
         return B_QUADRANT, 4
     return B_WHOLE + shape, 1
@@ -192,7 +192,7 @@ def _parts_of(shape):
 @helper
 def _estimate(mb, shape, n_ref, n_ref1, candidates, direct):
     """SATD of a division and its estimated bits; the vector of direct prediction stands for the predictors of each list."""
-    k, count = _parts_of(shape)
+    k, count = _partitions_of(shape)
     satd, bits = np.int64(0), np.int64(RD_B_BITS[shape])
     for i in range(k, k + count):
         satd += np.int64(candidates.cost[mb, i])
@@ -210,7 +210,7 @@ def _estimate(mb, shape, n_ref, n_ref1, candidates, direct):
 
 @helper
 def _block_of(shape, i):
-    """The block (bx, by, bw, bh) of part i of a division."""
+    """The block (bx, by, bw, bh) of partition i of a division."""
     if shape == B_EXTRA_16x8:
         return 0, 2 * i, 4, 2
     if shape == B_EXTRA_8x16:
@@ -224,10 +224,10 @@ def _block_of(shape, i):
 def _refine(mb, x0, y0, shape, true, references, area, candidates, direct, motion, residue, scale):
     """Moves the vectors of a division, which is in `motion`; returns its true cost, which was `true`.
 
-    Each part's in list 0, then in list 1, RD_ROUNDS times at most. Neighbours read the vectors of undivided choices, which
-    are therefore moved in candidates.moved.
+    Each partition's in list 0, then in list 1, RD_ROUNDS times at most. Neighbours read the vectors of undivided choices,
+    which are therefore moved in candidates.moved.
     """
-    k, count = _parts_of(shape)
+    k, count = _partitions_of(shape)
     for i in range(count):
         goes_on, left, block = True, RD_ROUNDS, _block_of(shape, i)
         while goes_on and left > 0:
@@ -275,8 +275,8 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
     determined for each division, and for the estimated direct prediction, whose estimated cost is near the best; for others
     the difference to SATD is that of the best by estimates.
 
-    Writes candidates.extra; from subme RD_B_PARTS on candidates.mv, where true costs move vectors of halves and quadrants,
-    and candidates.moved, those of undivided choices; intra_cost: the difference of the best division is added;
+    Writes candidates.extra; from subme RD_B_DIVISIONS on candidates.mv, where true costs move vectors of halves and
+    quadrants, and candidates.moved, those of undivided choices; intra_cost: the difference of the best division is added;
     skip_limit: the cost of the squared error of chroma without a residual at direct prediction, in units of SATD, less
     RD_B_SKIP bits.
     """
@@ -306,7 +306,7 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
     estimates, satds, extras = np.zeros(N_B_EXTRAS, np.int64), np.zeros(N_B_EXTRAS, np.int64), np.zeros(N_B_EXTRAS, np.int64)
     direct, gains = np.zeros((2, 3), np.int64), np.zeros(N_B_EXTRAS, np.int64)
     area = Area(source.y.shape[1], source.y.shape[0], references.pad, settings.max_mv_y)
-    may_be_8x8 = tools.transform_8x8_mode != 0  # direct_8x8_inference_flag is 1, and no part is smaller
+    may_be_8x8 = tools.transform_8x8_mode != 0  # direct_8x8_inference_flag is 1, and no partition is smaller
     for mb in range(row0 * mb_width, row1 * mb_width):
         x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
         q_y = np.int64(qp[mb])
@@ -346,7 +346,7 @@ def rd_candidates_b(source, references, quantiser, settings, tools, row0, row1, 
                 without = min(error * lam // ONE_BIT, RD_MOST)
             if n == 0:
                 skip_limit[mb] = without - lam * RD_B_SKIP
-        if settings.subme >= RD_B_PARTS:
+        if settings.subme >= RD_B_DIVISIONS:
             weighed, scale = (estimates, satds, extras), (q_y, q_c, lam, may_be_8x8)
             _refine_all(mb, x0, y0, weighed, gains, references, area, candidates, direct, motion, residue, scale)
         for shape in range(N_B_EXTRAS):

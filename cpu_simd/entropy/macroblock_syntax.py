@@ -33,8 +33,8 @@ RESIDUAL_ORDER = np.array([LUMA_DC, *range(16), CB_DC, CR_DC, *range(16, 24)], n
 def _b_halves():
     """uint8[16]: mb_type of the B_*_16x8 types by the modes 4 first + second of their partitions; B_*_8x16: 1 more."""
     result = np.zeros(16, np.uint8)
-    for mb_type, (parts, width, _, first, second) in enumerate(B_MB_TYPES.tolist()):
-        if (parts, width) == (2, 16):
+    for mb_type, (n_partitions, width, _, first, second) in enumerate(B_MB_TYPES.tolist()):
+        if (n_partitions, width) == (2, 16):
             result[4 * first + second] = mb_type
     return result
 

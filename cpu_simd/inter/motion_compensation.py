@@ -28,7 +28,7 @@ from .weighting import any_weights, weigh_prediction
 
 
 @helper
-def _store_part(out, at, row, width):
+def _store_row(out, at, row, width):
     """Stores the first `width` (16, 8 or 4) samples of a row."""
     if width == 16:
         store(out, at, row)
@@ -64,11 +64,11 @@ def _predict_luma(luma, slot, pad, x, y, w, h, mvx, mvy, out, at):
     width = luma.shape[3]
     for i in range(h):
         row = average(load_u8x16(luma, a + i * width), load_u8x16(luma, b + i * width))
-        _store_part(out, at + 16 * i, row, w)
+        _store_row(out, at + 16 * i, row, w)
 
 
 @helper
-def _store_chroma_part(out, at, row, width):
+def _store_chroma_row(out, at, row, width):
     """Stores the first `width` (8, 4 or 2) samples of a row of Cb and, eight further, of one of Cr."""
     if width == 8:
         store(out, at, row)
@@ -117,7 +117,7 @@ def _predict_chroma(chroma, slot, pad, x, y, w, h, mvx, mvy, out, at):
         from_at += width
         c, d = _load_chroma(chroma, from_at, size), _load_chroma(chroma, from_at + 1, size)
         total = add(add(mul(a, wa), mul(b, wb)), add(mul(c, wc), mul(d, wd)))
-        _store_chroma_part(out, at + 16 * i, clip_to_u8(shift_right_s(plus(total, 32), 6)), w)
+        _store_chroma_row(out, at + 16 * i, clip_to_u8(shift_right_s(plus(total, 32), 6)), w)
         a, b = c, d
 
 
@@ -141,9 +141,9 @@ def _predict_luma_twice(luma, pair0, pair1, weight, w, h, out, at):
         first = average(load_u8x16(luma, a0 + i * width), load_u8x16(luma, b0 + i * width))
         second = average(load_u8x16(luma, a1 + i * width), load_u8x16(luma, b1 + i * width))
         if weight == AVERAGE:
-            _store_part(out, at + 16 * i, average(first, second), w)
+            _store_row(out, at + 16 * i, average(first, second), w)
         else:
-            _store_part(out, at + 16 * i, _weighted_sum(first, second, weight), w)
+            _store_row(out, at + 16 * i, _weighted_sum(first, second, weight), w)
 
 
 @helper
@@ -165,9 +165,9 @@ def _predict_chroma_twice(chroma, at0, at1, vectors, weight, w, h, out, at):
         first = _chroma_row(chroma, at0 + i * width, width, size, weights0)
         second = _chroma_row(chroma, at1 + i * width, width, size, weights1)
         if weight == AVERAGE:
-            _store_chroma_part(out, at + 16 * i, average(first, second), w)
+            _store_chroma_row(out, at + 16 * i, average(first, second), w)
         else:
-            _store_chroma_part(out, at + 16 * i, _weighted_sum(first, second, weight), w)
+            _store_chroma_row(out, at + 16 * i, _weighted_sum(first, second, weight), w)
 
 
 @helper
@@ -190,7 +190,7 @@ def implicit_weight(references, entry0, entry1):
 
 
 @helper
-def _predict_b_part(mb, q, x, y, w, h, references, motion, out):
+def _predict_b_partition(mb, q, x, y, w, h, references, motion, out):
     """8.4.2: w x h luma samples at (x, y), and their chroma, with the motion of quadrant q, the first in this rectangle."""
     luma, chroma, slots, pad = references.luma, references.chroma, references.slots, references.pad
     block = 4 * (q & 2) + 2 * (q & 1)
@@ -227,7 +227,7 @@ def _predict_b(mb, x0, y0, references, motion, out):
         x, y = 8 * (q & 1), 4 * (q & 2)
         if (across and x) or (down and y):
             continue
-        _predict_b_part(mb, q, x0 + x, y0 + y, w, h, references, motion, out)
+        _predict_b_partition(mb, q, x0 + x, y0 + y, w, h, references, motion, out)
 
 
 @helper

@@ -49,13 +49,13 @@ def exp2(value, shift):
 
 @closed_kernel
 def log2_values(values, results):
-    """log2 of each value. values, found (out): int64[n]."""
+    """log2 of each value. values, results (out): int64[n]."""
     for k in range(values.size):
         results[k] = log2(values[k])
 
 
 @closed_kernel
 def exp2_values(values, results):
-    """exp2 of each value. values, found (out): int64[n]."""
+    """exp2 of each value. values, results (out): int64[n]."""
     for k in range(values.size):
         results[k] = exp2(values[k], 0)

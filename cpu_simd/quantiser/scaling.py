@@ -59,17 +59,17 @@ def scaling_table(lists_4x4, lists_8x8):
     while any(_multipliers(flat, w, finer).max() > _MOST for flat, w in every):
         finer += 1
     unit = 16 if is_flat(lists_4x4, lists_8x8) else 1
-    parts = []
+    tables = []
     for group in range(2):
         y, cb, cr = (_multipliers(QUANT_MF, w, finer) for w in weights[0][3 * group : 3 * group + 3])
         scale_y, scale_cb, scale_cr = (level_scale_4x4(w) // unit for w in lists_4x4[3 * group : 3 * group + 3])
-        parts += [_strip(y, y), _strip(_without_dc(y), _without_dc(y)), _strip(scale_y, scale_y)]
-        parts += [_strip(cb, cr), _strip(_without_dc(cb), _without_dc(cr)), _strip(scale_cb, scale_cr)]
-        parts += [y.reshape(-1), scale_y.reshape(-1)]
-        parts.append(_by_columns(_multipliers(QUANT_MF_8x8, weights[1][group], finer)))
-        parts.append(_by_columns(level_scale_8x8(lists_8x8[group])))
+        tables += [_strip(y, y), _strip(_without_dc(y), _without_dc(y)), _strip(scale_y, scale_y)]
+        tables += [_strip(cb, cr), _strip(_without_dc(cb), _without_dc(cr)), _strip(scale_cb, scale_cr)]
+        tables += [y.reshape(-1), scale_y.reshape(-1)]
+        tables.append(_by_columns(_multipliers(QUANT_MF_8x8, weights[1][group], finer)))
+        tables.append(_by_columns(level_scale_8x8(lists_8x8[group])))
     table = np.zeros(SCALING_SIZE, np.int16)
-    table[:SCALING_FINER] = np.concatenate(parts)
+    table[:SCALING_FINER] = np.concatenate(tables)
     table[SCALING_FINER] = finer
     lists = [of[group] for group in range(2) for of in (lists_4x4.reshape(2, 48), lists_8x8)]
     table[SCALING_WEIGHTS:] = np.concatenate(lists)

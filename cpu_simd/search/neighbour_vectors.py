@@ -202,7 +202,7 @@ def neighbour_vectors(
     """First round (not part of the standard): vectors by those of the neighbours, between subpel_refine and decisions.
 
     source: Sample[H, W]; luma: Sample[4, H+2*pad, W+2*pad], planes G, b, h, j; qp: uint8[n_mb], QP_Y; max_mv_y: limit of
-    vertical vectors in luma samples; [row0, row1): macroblock rows. In place: predictor, int16[n_mb, 2]; found, SearchResult.
+    vertical vectors in luma samples; [row0, row1): macroblock rows. In place: predictor, int16[n_mb, 2]; search_result.
 
     The predictor becomes that of the neighbours' undivided macroblocks, with which all costs are taken. Then every partition
     tries, in this order, the predictor, the undivided vectors of the eight neighbours in raster order, and the vectors of the
@@ -210,7 +210,8 @@ def neighbour_vectors(
 
     partition_mask: sizes wanted; without 8x4, 4x8 and 4x4 these stay as they are.
 
-    The undivided vector goes to whole_mv: int16[n_mb, 2], and not yet to found, where other threads read that of the search.
+    The undivided vector goes to whole_mv: int16[n_mb, 2], and not yet to search_result, where other threads read that of the
+    search.
     """
     large = large_alone(partition_mask)
     return [(_rounds, (source, luma, pad, qp, max_mv_y, 0, row0, row1, predictor, whole_mv, search_result, large))]
@@ -230,7 +231,7 @@ def neighbour_vectors_again(
     """Second round: as neighbour_vectors with the undivided vectors of whole_mv, so that vectors go two macroblocks far.
 
     In place of the vectors of its own partitions, the macroblock tries at the end what lies a quarter sample around its best
-    undivided vector. All vectors are in found then.
+    undivided vector. All vectors are in search_result then.
 
     Without 8x4, 4x8 and 4x4, as in B frames, there is no second trial: 0.13 % more bits there for 5 % of the time.
     """

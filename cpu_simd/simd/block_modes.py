@@ -158,8 +158,8 @@ def load_4_u8x8(typingctx, array, offset, step):
         word = ir.IntType(64)
         value, at = _undefined(ir.VectorType(word, 4)), args[1]
         for lane in range(4):
-            part = _load(builder, _address(context, builder, sig.args[0], args[0], at, word))
-            value = builder.insert_element(value, part, ir.Constant(ir.IntType(32), lane))
+            word_value = _load(builder, _address(context, builder, sig.args[0], args[0], at, word))
+            value = builder.insert_element(value, word_value, ir.Constant(ir.IntType(32), lane))
             at = builder.add(at, args[2])
         return builder.bitcast(value, u8x32.ir)
 

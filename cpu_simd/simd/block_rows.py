@@ -30,7 +30,7 @@ load_u8x64, load_u16x32 = _make_load(u8x64), _make_load(u16x32)
 splat_u16x64 = _make_splat(Vec(16, 64))
 
 
-def _part(builder, x, first, count):
+def _some_lanes(builder, x, first, count):
     return builder.shuffle_vector(x, x, _mask(range(first, first + count)))
 
 
@@ -38,8 +38,8 @@ def _on_halves(builder, name, result, args):
     """An instruction of AVX2 on both halves of vectors of 512 bits; result: of a half."""
     halves = []
     for half in range(2):
-        parts = [_part(builder, x, half * x.type.count // 2, x.type.count // 2) for x in args]
-        halves.append(_llvm(builder, name, result, parts))
+        halves_of_args = [_some_lanes(builder, x, half * x.type.count // 2, x.type.count // 2) for x in args]
+        halves.append(_llvm(builder, name, result, halves_of_args))
     return builder.shuffle_vector(*halves, _mask(range(2 * result.count)))
 
 
@@ -71,8 +71,8 @@ def load_8x8_layers(typingctx, array, a, b, c, d, stride):
             at = args[1 + lane // 2]
             if lane % 2:
                 at = builder.add(at, below)
-            part = _load(builder, _address(context, builder, sig.args[0], args[0], at, word))
-            value = builder.insert_element(value, part, ir.Constant(ir.IntType(32), lane))
+            word_value = _load(builder, _address(context, builder, sig.args[0], args[0], at, word))
+            value = builder.insert_element(value, word_value, ir.Constant(ir.IntType(32), lane))
         return builder.bitcast(value, u8x64.ir)
 
     return u8x64(array, *[types.intp] * 5), codegen

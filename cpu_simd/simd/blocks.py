@@ -34,19 +34,19 @@ splat_u16x4 = _make_splat(Vec(16, 4))
 
 
 # --- parts of vectors, several addresses -----------------------------------------------------------------------------
-def _make_part(first, vec):
+def _make_lanes(first, vec):
     @intrinsic
-    def part(typingctx, a):
+    def lanes(typingctx, a):
         def codegen(context, builder, sig, args):
             return builder.shuffle_vector(args[0], args[0], _mask(range(first, first + vec.lanes)))
 
         return vec(a), codegen
 
-    return part
+    return lanes
 
 
-low_8, high_8 = _make_part(0, u8x8), _make_part(8, u8x8)
-low_4, low_2 = _make_part(0, Vec(8, 4)), _make_part(0, Vec(8, 2))
+low_8, high_8 = _make_lanes(0, u8x8), _make_lanes(8, u8x8)
+low_4, low_2 = _make_lanes(0, Vec(8, 4)), _make_lanes(0, Vec(8, 2))
 
 
 @intrinsic
@@ -68,8 +68,8 @@ def load_block(typingctx, array, offset):
         value = _undefined(ir.VectorType(word, 4))
         for row in range(4):
             at = builder.add(args[1], ir.Constant(args[1].type, 16 * row))
-            part = _load(builder, _address(context, builder, sig.args[0], args[0], at, word))
-            value = builder.insert_element(value, part, ir.Constant(ir.IntType(32), row))
+            word_value = _load(builder, _address(context, builder, sig.args[0], args[0], at, word))
+            value = builder.insert_element(value, word_value, ir.Constant(ir.IntType(32), row))
         return builder.bitcast(value, u16x16.ir)
 
     return u16x16(array, types.intp), codegen
@@ -84,8 +84,8 @@ def store_block(typingctx, array, offset, stride, value):
         words = builder.bitcast(args[3], ir.VectorType(word, 4))
         at = args[1]
         for row in range(4):
-            part = builder.extract_element(words, ir.Constant(word, row))
-            builder.store(part, _address(context, builder, sig.args[0], args[0], at, word)).align = 1
+            word_value = builder.extract_element(words, ir.Constant(word, row))
+            builder.store(word_value, _address(context, builder, sig.args[0], args[0], at, word)).align = 1
             at = builder.add(at, args[2])
         return context.get_dummy_value()
 

@@ -179,13 +179,13 @@ def _make_arrange_row(native):
         def codegen(context, builder, sig, args):
             at_reference, at_window = (_place(context, builder, sig, args, n) for n in (0, 2))
             if native:
-                parts = enumerate(_WINDOWS[like.lanes][0](builder, at_reference))
-                parts = [(n * part.type.count, part) for n, part in parts]
+                numbered = enumerate(_WINDOWS[like.lanes][0](builder, at_reference))
+                vectors = [(n * loaded.type.count, loaded) for n, loaded in numbered]
             else:
                 loads = (0, ir.VectorType(ir.IntType(8), like.lanes)), (like.lanes - 1, u8x16.ir)
-                parts = [(offset, _load(builder, at_reference(offset, vector_type))) for offset, vector_type in loads]
-            for offset, part in parts:
-                builder.store(part, at_window(offset, part.type)).align = 1
+                vectors = [(offset, _load(builder, at_reference(offset, vector_type))) for offset, vector_type in loads]
+            for offset, loaded in vectors:
+                builder.store(loaded, at_window(offset, loaded.type)).align = 1
             return context.get_dummy_value()
 
         return types.void(reference, types.intp, windows, types.intp, like), codegen
@@ -213,8 +213,8 @@ def arrange_two_rows(typingctx, reference, at, below, windows, to, like):
         rows = [_load(builder, row) for row in rows]
         for n, indices in enumerate(((0, 1, 1, 2), (1, 2, 2, 3))):
             both = [*indices, *(4 + p for p in indices)][: like.lanes // 4]
-            part = builder.shuffle_vector(*rows, _mask(both))
-            builder.store(part, at_window(8 * n * part.type.count, part.type)).align = 1
+            both_rows = builder.shuffle_vector(*rows, _mask(both))
+            builder.store(both_rows, at_window(8 * n * both_rows.type.count, both_rows.type)).align = 1
         return context.get_dummy_value()
 
     return types.void(reference, types.intp, types.intp, windows, types.intp, like), codegen

@@ -164,8 +164,8 @@ def load_4_u8x4(typingctx, array, i0, i1, i2, i3):
         word = ir.IntType(32)
         value = _undefined(ir.VectorType(word, 4))
         for lane in range(4):
-            part = _load(builder, _address(context, builder, sig.args[0], args[0], args[1 + lane], word))
-            value = builder.insert_element(value, part, ir.Constant(word, lane))
+            word_value = _load(builder, _address(context, builder, sig.args[0], args[0], args[1 + lane], word))
+            value = builder.insert_element(value, word_value, ir.Constant(word, lane))
         return builder.bitcast(value, u8x16.ir)
 
     return u8x16(array, types.intp, types.intp, types.intp, types.intp), codegen

@@ -10,7 +10,7 @@
 #include "inter/mv_prediction.cuh"
 #include "costs/block_probe.cuh"
 
-constexpr int PARTS = B_WHOLE + 1;             // partitions 32 to 40; in this file they count from 0
+constexpr int N_PARTITIONS = B_WHOLE + 1;             // partitions 32 to 40; in this file they count from 0
 constexpr int ORDER = 6;                       // bits of a key below the cost: number of the pair
 constexpr int NO_PAIR = 0x7fffffff;            // key of a partition without a pair
 static_assert(MOST_PAIRS < 1 << ORDER, "a pair's number fits into a key");
@@ -36,23 +36,23 @@ struct BlockReferences {
   int stride, at, n_ref, n_ref1;
 };
 // The results of the searches that belong to one macroblock: elements of entry 0, and from entry to entry
-struct Found {
+struct SearchesOfMb {
   const int *cost;
   const unsigned *mv, *predictor;
   size_t n_mb;
 };
 
-DEVICE Entry best_entry(const Found &found, int partition, int first, int count, int lam) {
+DEVICE Entry best_entry(const SearchesOfMb &searches, int partition, int first, int count, int lam) {
   const int most = most_ref_idx_bits(count);
   Entry best = {NONE, COST_NOT_REFINED >> 1, 0, 0};
   for (int r = 0; r < count; r++) {
-    const int cost = found.cost[(first + r) * found.n_mb * 41 + 32 + partition] + lam * ref_idx_bits(r, most);
+    const int cost = searches.cost[(first + r) * searches.n_mb * 41 + 32 + partition] + lam * ref_idx_bits(r, most);
     if (cost < best.cost) best.cost = cost, best.entry = r;
   }
   if (best.entry < 0) return best;
-  const size_t at = (first + best.entry) * found.n_mb;
-  best.v = found.mv[at * 41 + 32 + partition];
-  best.rate = lam * (ref_idx_bits(best.entry, most) + difference_bits(best.v, found.predictor[at]));
+  const size_t at = (first + best.entry) * searches.n_mb;
+  best.v = searches.mv[at * 41 + 32 + partition];
+  best.rate = lam * (ref_idx_bits(best.entry, most) + difference_bits(best.v, searches.predictor[at]));
   return best;
 }
 
@@ -101,13 +101,13 @@ DEVICE unsigned moved_by(unsigned v, int dx, int dy) { return vector_of(x_of(v) 
 // Vectors of the best pair move a quarter sample, of list 0, list 1 or both by `step`: eight pairs from number `first` on.
 // legal: of a vector
 template <class Legal>
-DEVICE void move(const Source &source, const BlockReferences &references, const Found &found, int step, int first, int lam, bool satd, Legal legal, Tried *pairs,
+DEVICE void move(const Source &source, const BlockReferences &references, const SearchesOfMb &searches, int step, int first, int lam, bool satd, Legal legal, Tried *pairs,
                  int *keys) {
   const int lane = threadIdx.x & 31;
   const Tried best = pairs[keys[3] & ((1 << ORDER) - 1)];
   const int e0 = best.entries & 255, e1 = best.entries >> 8, of_list1 = references.n_ref + e1;
   const int weight = __ldg(references.bi_weights + e0 * references.n_ref1 + e1);
-  const unsigned predictor0 = found.predictor[e0 * found.n_mb], predictor1 = found.predictor[of_list1 * found.n_mb];
+  const unsigned predictor0 = searches.predictor[e0 * searches.n_mb], predictor1 = searches.predictor[of_list1 * searches.n_mb];
   const int before = difference_bits(best.v0, predictor0) + difference_bits(best.v1, predictor1);
   const auto nearby = [&](int i) {
     const int n = i + (i >= 4), k = i >> 1, sign = i & 1 ? -1 : 1;
@@ -150,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const Samp
   wait_for_the_kernel_before();
   const int at = (y0 + 4 * (block >> 2) + pad) * stride + x0 + 4 * (block & 3) + pad;
   const BlockReferences references = {luma, slots, bi_weights, unsigned(stride) * height, stride, at, n_ref, n_ref1};
-  const Found found = {all_cost + size_t(mb) * 41, all_mv + size_t(mb) * 41, all_predictor + mb, size_t(mb_width) * mb_height};
+  const SearchesOfMb searches = {all_cost + size_t(mb) * 41, all_mv + size_t(mb) * 41, all_predictor + mb, size_t(mb_width) * mb_height};
   const auto legal = [&](unsigned v) { return inside(x_of(v), y_of(v), x0, y0, mb_width * 16, mb_height * 16, pad, max_mv_y); };
   if (lane < 16) {
     unsigned rows[4];
@@ -160,19 +160,19 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const Samp
     keep_source(source, lane, rows, satd);
   }
   // the best entries: of list 0 in lane `part`, of list 1 in lane 16 + `part`
-  const bool wanted = block < PARTS && (block == B_WHOLE || partition_mask & (block < B_16x8_PART ? 4 : 2));
+  const bool wanted = block < N_PARTITIONS && (block == B_WHOLE || partition_mask & (block < B_16x8_PARTITION ? 4 : 2));
   const bool second = lane >= 16;
   Entry lane_entry = {NONE, 0, 0, 0};
-  if (wanted) lane_entry = best_entry(found, block, second ? n_ref : 0, second ? n_ref1 : n_ref, lam);
+  if (wanted) lane_entry = best_entry(searches, block, second ? n_ref : 0, second ? n_ref1 : n_ref, lam);
   // pairs of them, the undivided macroblock's first: a lane each
   const int partition = lane == 0 ? B_WHOLE : (lane - 1) & 15;
   const int e0 = __shfl_sync(FULL_WARP, lane_entry.entry, partition), e1 = __shfl_sync(FULL_WARP, lane_entry.entry, 16 + partition);
   const unsigned v0 = __shfl_sync(FULL_WARP, lane_entry.v, partition), v1 = __shfl_sync(FULL_WARP, lane_entry.v, 16 + partition);
   const int rate = __shfl_sync(FULL_WARP, lane_entry.rate, partition) + __shfl_sync(FULL_WARP, lane_entry.rate, 16 + partition);
-  bool tried = lane < PARTS && e0 >= 0 && e1 >= 0 && legal(v0) && legal(v1);
+  bool tried = lane < N_PARTITIONS && e0 >= 0 && e1 >= 0 && legal(v0) && legal(v1);
   const unsigned all = __ballot_sync(FULL_WARP, tried);
 #pragma unroll
-  for (int i = 0; i < PARTS - 1; i++) {
+  for (int i = 0; i < N_PARTITIONS - 1; i++) {
     const bool same = (__shfl_sync(FULL_WARP, v0, i) == v0) & (__shfl_sync(FULL_WARP, v1, i) == v1) & (__shfl_sync(FULL_WARP, e0, i) == e0) &
                       (__shfl_sync(FULL_WARP, e1, i) == e1);
     if (i < lane && all >> i & 1 && same) tried = false;
@@ -199,14 +199,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const Samp
   const int in_list1 = __shfl_sync(FULL_WARP, lane_entry.cost, 16 + B_WHOLE) + lam * B_BITS_L1;
   if (refined && all && (keys[3] >> ORDER) + lam * B_BITS_BI < min(in_list0, in_list1)) {
 #pragma unroll 1
-    for (int step = 0; step < 3; step++) move(source, references, found, step, PARTS + 8 * step, lam, satd, legal, pairs, keys);
+    for (int step = 0; step < 3; step++) move(source, references, searches, step, N_PARTITIONS + 8 * step, lam, satd, legal, pairs, keys);
   }
   // the choices, a lane each
   const int c = lane < N_B_CHOICES ? lane : 0, k = min(c, B_WHOLE);
   const int pred_modes = c < B_WHOLE ? 7 : 1 << (c - B_WHOLE);
   const int of_quadrant = __shfl_sync(FULL_WARP, keys[0], (k & 2) * 4 + (k & 1) * 2);
   const int of_16x8 = __shfl_sync(FULL_WARP, keys[1], (k & 1) * 8), of_8x16 = __shfl_sync(FULL_WARP, keys[2], (k & 1) * 2);
-  const int key = k < B_16x8_PART ? of_quadrant : k < B_8x16_PART ? of_16x8 : k < B_WHOLE ? of_8x16 : keys[3];
+  const int key = k < B_16x8_PARTITION ? of_quadrant : k < B_8x16_PARTITION ? of_16x8 : k < B_WHOLE ? of_8x16 : keys[3];
   const int r0 = __shfl_sync(FULL_WARP, lane_entry.entry, k), r1 = __shfl_sync(FULL_WARP, lane_entry.entry, 16 + k);
   const int c0 = __shfl_sync(FULL_WARP, lane_entry.cost, k), c1 = __shfl_sync(FULL_WARP, lane_entry.cost, 16 + k);
   const int b0 = __shfl_sync(FULL_WARP, lane_entry.rate, k), b1 = __shfl_sync(FULL_WARP, lane_entry.rate, 16 + k);

@@ -17,7 +17,7 @@
 constexpr int TICKETS = 0, ENDED = 1;  // words of `progress`: rows taken, rows ended
 constexpr int DIRECT_WARP = 0, BITS_WARP = 1, ERROR_WARP = 2, INPUTS_WARP = 3;
 constexpr int HISTORIES = 15;       // of the quadrants: 1, 2, 4 and 8
-constexpr int PARTS = N_B_CHOICES - B_16x8_PART;  // of 16x8, of 8x16, the whole macroblock from list 0, list 1, both
+constexpr int LARGE_CHOICES = N_B_CHOICES - B_16x8_PARTITION;  // of 16x8, of 8x16, the whole macroblock from list 0, list 1, both
 
 struct FrameB {  // the kernel's arguments, as the launcher says
   const Sample *source, *luma;
@@ -34,7 +34,7 @@ struct alignas(16) Inputs {
   int qp, still, intra_cost, skip_limit;
 };
 // What the warps find out about it
-struct Found {
+struct CostsOfMb {
   int quarters[HISTORIES + 1];  // cost of a quadrant that is not direct, at 2^q - 1 + the quadrants before q that are, a bit each
   int best, whole, upper, left;  // costs: of 16x16, with its choice; of 16x8 and 8x16
   int quadrants[4];             // distortions of the direct ones
@@ -43,7 +43,7 @@ struct Found {
 };
 struct Work {
   Inputs inputs[3];  // one is read, one chosen from, one loaded
-  Found found[2];
+  CostsOfMb costs[2];
   Limits limits[N_QP];
   int row;
 };
@@ -65,10 +65,10 @@ DEVICE Direct direct_motion(const Motion &around, int still) {
   const Motion a = from_lane(around, half + 6), b = from_lane(around, half + 1), d = from_lane(around, half);
   Motion c = from_lane(around, half + 5);
   if (c.ref == -2) c = d;
-  const int found = min_positive(a.ref, min_positive(b.ref, c.ref));
-  const int other = __shfl_xor_sync(FULL_WARP, found, 16);
-  const unsigned v = found >= 0 ? choose_predictor(0, 0, 4, 4, found, a, b, c) : 0;
-  const int ref = found >= 0 ? found : other >= 0 ? -1 : 0;
+  const int ref_idx = min_positive(a.ref, min_positive(b.ref, c.ref));
+  const int other = __shfl_xor_sync(FULL_WARP, ref_idx, 16);
+  const unsigned v = ref_idx >= 0 ? choose_predictor(0, 0, 4, 4, ref_idx, a, b, c) : 0;
+  const int ref = ref_idx >= 0 ? ref_idx : other >= 0 ? -1 : 0;
   return {{ref, v}, ref == 0 ? still : 0};
 }
 
@@ -106,8 +106,8 @@ DEVICE constexpr unsigned partition(int a, int b, int c, int d, int x, int y, in
 __constant__ unsigned PARTITION_OF[N_B_CHOICES] = {
     partition(6, 1, 3, 0, 0, 0, 1, 1), partition(CHOICE, 3, 5, 2, 1, 0, 1, 1), partition(8, CHOICE, CHOICE + 1, 7, 0, 1, 1, 1),
     partition(CHOICE + 2, CHOICE + 1, CHOICE, CHOICE, 1, 1, 1, 1),
-    partition(6, 1, 5, 0, 0, 0, 2, 1), partition(8, CHOICE + B_16x8_PART, 7, 7, 0, 1, 2, 1),
-    partition(6, 1, 3, 0, 0, 0, 1, 2), partition(CHOICE + B_8x16_PART, 3, 5, 2, 1, 0, 1, 2),
+    partition(6, 1, 5, 0, 0, 0, 2, 1), partition(8, CHOICE + B_16x8_PARTITION, 7, 7, 0, 1, 2, 1),
+    partition(6, 1, 3, 0, 0, 0, 1, 2), partition(CHOICE + B_8x16_PARTITION, 3, 5, 2, 1, 0, 1, 2),
     partition(6, 1, 5, 0, 0, 0, 2, 2), partition(6, 1, 5, 0, 0, 0, 2, 2), partition(6, 1, 5, 0, 0, 0, 2, 2)};
 
 // A neighbour in list lane & 1; direct: of that list, for the quadrants that `taken` has bits of
@@ -115,7 +115,7 @@ DEVICE Motion neighbour(const Inputs &in, const Motion &around, const Direct &di
   const int list = threadIdx.x & 1, c = from & 15;
   const Motion outer = from_lane(around, 16 * list + c);
   if (!(from & CHOICE)) return outer;
-  return c < B_16x8_PART && taken >> c & 1 ? of_quadrant(direct, c) : in.choices[c][list];
+  return c < B_16x8_PARTITION && taken >> c & 1 ? of_quadrant(direct, c) : in.choices[c][list];
 }
 
 // Cost of choice c with the bits of both lists' vectors, in pairs of lanes; most: of ref_idx_bits in list lane & 1
@@ -132,13 +132,13 @@ DEVICE int cost_of_choice(const Inputs &in, const Motion &around, const Direct &
 }
 
 // Costs of all that is not direct
-DEVICE void weigh_choices(const Inputs &in, const Motion &around, const Direct &direct, int lam, int most, Found &found) {
+DEVICE void weigh_choices(const Inputs &in, const Motion &around, const Direct &direct, int lam, int most, CostsOfMb &costs) {
   const int lane = threadIdx.x & 31, n = min(lane >> 1, HISTORIES - 1), q = 31 - __clz(n + 1);
   const int quarter = cost_of_choice(in, around, direct, B_QUADRANT + q, n + 1 - (1 << q), lam, most);
-  if (!(lane & 1)) found.quarters[lane >> 1] = quarter + lam * BITS_B_SUB[B_SUB_L0 + lists_of(in, B_QUADRANT + q)];
-  const int lane_cost = cost_of_choice(in, around, direct, B_16x8_PART + min(lane >> 1, PARTS - 1), 0, lam, most);
-  const auto of = [&](int c) { return __shfl_sync(FULL_WARP, lane_cost, 2 * (c - B_16x8_PART)); };
-  const int upper = of(B_16x8_PART) + of(B_16x8_PART + 1), left = of(B_8x16_PART) + of(B_8x16_PART + 1);
+  if (!(lane & 1)) costs.quarters[lane >> 1] = quarter + lam * BITS_B_SUB[B_SUB_L0 + lists_of(in, B_QUADRANT + q)];
+  const int lane_cost = cost_of_choice(in, around, direct, B_16x8_PARTITION + min(lane >> 1, LARGE_CHOICES - 1), 0, lam, most);
+  const auto of = [&](int c) { return __shfl_sync(FULL_WARP, lane_cost, 2 * (c - B_16x8_PARTITION)); };
+  const int upper = of(B_16x8_PARTITION) + of(B_16x8_PARTITION + 1), left = of(B_8x16_PARTITION) + of(B_8x16_PARTITION + 1);
   int best = 0, whole = 0;
 #pragma unroll
   for (int i = 0; i < 3; i++) {
@@ -146,10 +146,10 @@ DEVICE void weigh_choices(const Inputs &in, const Motion &around, const Direct &
     if (i == 0 || value < best) best = value, whole = B_WHOLE + i;
   }
   if (lane == 0) {
-    found.best = best;
-    found.whole = whole;
-    found.upper = upper + in.extra[B_EXTRA_16x8] + lam * BITS_B_16x8[lists_of(in, B_16x8_PART)][lists_of(in, B_16x8_PART + 1)];
-    found.left = left + in.extra[B_EXTRA_8x16] + lam * BITS_B_8x16[lists_of(in, B_8x16_PART)][lists_of(in, B_8x16_PART + 1)];
+    costs.best = best;
+    costs.whole = whole;
+    costs.upper = upper + in.extra[B_EXTRA_16x8] + lam * BITS_B_16x8[lists_of(in, B_16x8_PARTITION)][lists_of(in, B_16x8_PARTITION + 1)];
+    costs.left = left + in.extra[B_EXTRA_8x16] + lam * BITS_B_8x16[lists_of(in, B_8x16_PARTITION)][lists_of(in, B_8x16_PARTITION + 1)];
   }
 }
 
@@ -177,7 +177,7 @@ DEVICE unsigned whole_error(const FrameB &f, const unsigned *rows, const unsigne
 
 // Direct prediction: its distortions, or, errors, its squared error or levels. x0, y0: of the macroblock
 DEVICE void weigh_direct(const FrameB &f, const Inputs &in, const Limits *limits, const Direct &direct, int x0, int y0, bool errors,
-                         Found &found) {
+                         CostsOfMb &costs) {
   const int lane = threadIdx.x & 31, k = lane & 15;
   unsigned samples[4];
   predict_direct(f, in.source, direct, x0, y0, samples);
@@ -187,16 +187,16 @@ DEVICE void weigh_direct(const FrameB &f, const Inputs &in, const Limits *limits
     int distortion = int(f.satd ? satd_4x4(t, samples) : sad_4x4(t.first, samples));
     distortion += __shfl_xor_sync(FULL_WARP, distortion, 1);
     distortion += __shfl_xor_sync(FULL_WARP, distortion, 4);
-    if (lane < 16 && !(k & 5)) found.quadrants[(k >> 3) * 2 + (k >> 1 & 1)] = distortion;
+    if (lane < 16 && !(k & 5)) costs.quadrants[(k >> 3) * 2 + (k >> 1 & 1)] = distortion;
   } else if (f.by_cost) {
     const uint4 source = in.samples[k];
     const unsigned rows[4] = {source.x, source.y, source.z, source.w};
     const unsigned error = whole_error(f, rows, samples, in.qp);
-    if (lane == 0) found.error = error;
+    if (lane == 0) costs.error = error;
   } else {
     const unsigned score = levels_score(in.source, k, samples, limits[in.qp]);
     const bool empty = __reduce_add_sync(FULL_WARP, lane < 16 ? score : 0u) < BUDGET;
-    if (lane == 0) found.empty = empty;
+    if (lane == 0) costs.empty = empty;
   }
 }
 
@@ -204,34 +204,34 @@ DEVICE void weigh_direct(const FrameB &f, const Inputs &in, const Limits *limits
 struct Decided {
   int mb_type, subs, whole;
 };
-DEVICE Decided decide(const FrameB &f, const Inputs &in, const Found &found, int lam) {
+DEVICE Decided decide(const FrameB &f, const Inputs &in, const CostsOfMb &costs, int lam) {
   const int lane = threadIdx.x & 31, n = min(lane, HISTORIES - 1), last = 31 - __clz(n + 1), direct_bits = lam * BITS_B_SUB[B_SUB_DIRECT];
-  const unsigned cheaper = __ballot_sync(FULL_WARP, found.quadrants[last] + direct_bits <= found.quarters[n]);  // direct, a bit a history
+  const unsigned cheaper = __ballot_sync(FULL_WARP, costs.quadrants[last] + direct_bits <= costs.quarters[n]);  // direct, a bit a history
   int all = 0, quarters = in.extra[B_EXTRA_8x8] + lam * BITS_B_8x8, subs = 0, taken = 0;
 #pragma unroll
   for (int q = 0; q < 4; q++) {
-    const int at = (1 << q) - 1 + taken, by_direct = found.quadrants[q] + direct_bits, value = found.quarters[at];
+    const int at = (1 << q) - 1 + taken, by_direct = costs.quadrants[q] + direct_bits, value = costs.quarters[at];
     const bool is_direct = cheaper >> at & 1;
-    all += found.quadrants[q];
+    all += costs.quadrants[q];
     quarters += is_direct ? by_direct : value;
     subs |= (is_direct ? B_SUB_DIRECT : B_SUB_L0 + lists_of(in, B_QUADRANT + q)) << (2 * q);
     taken |= is_direct << q;
   }
-  int mb_type = B_16x16, best = found.best;
-  const bool empty = !f.by_cost && all + lam * BITS_SKIP <= best && found.empty;
+  int mb_type = B_16x16, best = costs.best;
+  const bool empty = !f.by_cost && all + lam * BITS_SKIP <= best && costs.empty;
   const int by_direct = all + in.extra[B_EXTRA_DIRECT] + lam * BITS_B_DIRECT, by_intra = in.intra_cost + lam * BITS_B_INTRA;
   if (empty || by_direct < best) best = by_direct, mb_type = B_DIRECT;
   if (!empty) {
-    if (f.partition_mask & 2 && found.upper < best) best = found.upper, mb_type = B_16x8;
-    if (f.partition_mask & 2 && found.left < best) best = found.left, mb_type = B_8x16;
+    if (f.partition_mask & 2 && costs.upper < best) best = costs.upper, mb_type = B_16x8;
+    if (f.partition_mask & 2 && costs.left < best) best = costs.left, mb_type = B_8x16;
     if (f.partition_mask & 4 && quarters < best) best = quarters, mb_type = B_8x8;
     if (by_intra < best) best = by_intra, mb_type = I_16x16;
   }
   if (f.by_cost) {
-    const int by_skip = int((unsigned long long)(found.error) * RD_SKIP_WEIGHT[in.qp] >> 16) + in.skip_limit + lam * BITS_SKIP;
+    const int by_skip = int((unsigned long long)(costs.error) * RD_SKIP_WEIGHT[in.qp] >> 16) + in.skip_limit + lam * BITS_SKIP;
     if (by_skip <= best) mb_type = B_SKIP;
   }
-  return {mb_type, subs, found.whole};
+  return {mb_type, subs, costs.whole};
 }
 
 // Motion of block lane & 15 in the list of this half of the lanes; direct: of that list
@@ -239,7 +239,7 @@ DEVICE Motion motion_chosen(const Inputs &in, const Decided &d, const Direct &di
   const int lane = threadIdx.x & 31, k = lane & 15, q = (k >> 3) * 2 + (k >> 1 & 1);
   if (d.mb_type == B_DIRECT || d.mb_type == B_SKIP || (d.mb_type == B_8x8 && sub == B_SUB_DIRECT)) return of_quadrant(direct, q);
   if (d.mb_type == I_16x16) return {-1, 0};
-  const int choice = d.mb_type == B_16x8 ? B_16x8_PART + (k >> 3) : d.mb_type == B_8x16 ? B_8x16_PART + (k >> 1 & 1) : B_QUADRANT + q;
+  const int choice = d.mb_type == B_16x8 ? B_16x8_PARTITION + (k >> 3) : d.mb_type == B_8x16 ? B_8x16_PARTITION + (k >> 1 & 1) : B_QUADRANT + q;
   return in.choices[d.mb_type == B_16x16 ? d.whole : choice][lane >> 4];
 }
 
@@ -360,7 +360,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) mode_decision_b(const Samp
 #pragma unroll 1
   for (int mx = 0; mx < mb_width; mx++) {
     const Inputs &in = w.inputs[mx % 3];
-    Found &found = w.found[mx & 1];
+    CostsOfMb &costs = w.costs[mx & 1];
     Direct direct = {};
     if (warp == INPUTS_WARP) {
       if (mx + 1 < mb_width) keep(next, satd, w.inputs[(mx + 1) % 3]);
@@ -373,13 +373,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) mode_decision_b(const Samp
       else if (k == 0) around = corner;
       if (k >= 6) around = left;
       direct = direct_motion(around, in.still);
-      if (warp != BITS_WARP) weigh_direct(f, in, w.limits, direct, 16 * mx, 16 * my, warp == ERROR_WARP, found);
-      else weigh_choices(in, around, from_lane(direct, 16 * (lane & 1)), LAMBDA[in.qp], most_ref_idx_bits(lane & 1 ? n_ref1 : n_ref), found);
+      if (warp != BITS_WARP) weigh_direct(f, in, w.limits, direct, 16 * mx, 16 * my, warp == ERROR_WARP, costs);
+      else weigh_choices(in, around, from_lane(direct, 16 * (lane & 1)), LAMBDA[in.qp], most_ref_idx_bits(lane & 1 ? n_ref1 : n_ref), costs);
     }
     __syncthreads();
     if (warp == INPUTS_WARP) continue;
     ask_for_motion(above, mx + 1, mb_width);
-    const Decided decided = decide(f, in, found, LAMBDA[in.qp]);
+    const Decided decided = decide(f, in, costs, LAMBDA[in.qp]);
     const int sub = decided.mb_type == B_8x8 ? decided.subs >> (2 * q) & 3 : 0;
     chosen = motion_chosen(in, decided, direct, sub);
     if (warp == BITS_WARP) {

@@ -4,7 +4,7 @@ import numpy as np
 
 from ...cpu_simd.bundles import DecisionSettingsB, Motion, MovedCandidates, OtherCosts, Planes, References
 from ...cpu_simd.decisions.common import BY_COST
-from ...cpu_simd.decisions.decide import RD_B_PARTS
+from ...cpu_simd.decisions.decide import RD_B_DIVISIONS
 from ..runtime.array import DeviceArray, Stream
 
 COUNTERS, THREADS = 2, 128  # words of `progress`; threads of a row
@@ -33,7 +33,7 @@ def mode_decision_b(
     handed = device.scratch("motion for the row below in mode decision of B frames", size, np.uint64, stream, zeros=True)
     by_cost = int(settings.subme >= BY_COST and settings.cabac != 0)
     arguments = [source.y, references.luma, references.slots, references.bi_weights, references.pad, references.n_ref]
-    has_moved = int(by_cost and settings.subme >= RD_B_PARTS)
+    has_moved = int(by_cost and settings.subme >= RD_B_DIVISIONS)
     arguments += [references.n_ref1, *candidates, has_moved, colocated_still]
     arguments += [*other_costs, slice_first_mb, settings.qp, int(settings.subme >= 3), by_cost, settings.psy_rd]
     arguments += [settings.partition_mask, width // 16, height // 16, row0, counters, handed, *motion]

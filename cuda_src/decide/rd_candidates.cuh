@@ -36,7 +36,7 @@ struct Frame {
 // Quadrant of partition k < 32
 DEVICE int quadrant_of(int k) { return k < 16 ? (k >> 3) * 2 + (k >> 1 & 1) : (k - 16 & 15) >> 1 & 3; }
 // The partition of quadrant q that has its block (dx, dy), with sub_mb_type `sub`
-DEVICE int part_of(int q, int sub, int dx, int dy) {
+DEVICE int partition_at(int q, int sub, int dx, int dy) {
   return sub == SUB_8x8 ? 32 + q : sub == SUB_8x4 ? 16 + 2 * q + dy : sub == SUB_4x8 ? 24 + 2 * q + dx : 4 * ((q & 2) + dy) + 2 * (q & 1) + dx;
 }
 
@@ -79,7 +79,7 @@ DEVICE int2 choose_quarters(const Frame &f, Macroblock &m, int lam, int lane) {
       for (int sub = SUB_8x4; sub <= (f.partition_mask & 16 ? SUB_4x4 : SUB_4x8); sub++) {
         int cost = fixed + lam * sub_type_bits(sub), distortion = 0;
         for (int i = 0; i < 4; i++) {
-          const int dx = i & 1, dy = i >> 1, k = part_of(q, sub, dx, dy);
+          const int dx = i & 1, dy = i >> 1, k = partition_at(q, sub, dx, dy);
           if ((sub == SUB_8x4 && dx) || (sub == SUB_4x8 && dy)) continue;
           cost += m.cost[k];
           distortion += m.satd[k];
@@ -93,9 +93,9 @@ DEVICE int2 choose_quarters(const Frame &f, Macroblock &m, int lam, int lane) {
 }
 
 // The partition of a division that has the lane's block
-DEVICE int part_of_lane(const Macroblock &m, int shape, int lane) {
+DEVICE int partition_of_lane(const Macroblock &m, int shape, int lane) {
   const int q = quadrant_of_lane(lane);
-  return shape == WHOLE ? 40 : shape == UPPER ? 36 + (q >> 1) : shape == LEFT ? 38 + (q & 1) : part_of(q, m.sub[q], lane & 1, lane >> 2 & 1);
+  return shape == WHOLE ? 40 : shape == UPPER ? 36 + (q >> 1) : shape == LEFT ? 38 + (q & 1) : partition_at(q, m.sub[q], lane & 1, lane >> 2 & 1);
 }
 
 // Prediction of the lane's 4x4 block from `ref` at vector v, and differences to it -> c
@@ -128,7 +128,7 @@ DEVICE int partitions_of(const Macroblock &m, int shape, int i) {
 }
 DEVICE int partition_of(const Macroblock &m, int shape, int i, int j) {
   if (shape != QUARTERS) return shape == WHOLE ? 40 : 34 + 2 * shape + i;
-  return part_of(i, m.sub[i], m.sub[i] == SUB_4x8 ? j : j & 1, m.sub[i] == SUB_8x4 ? j : j >> 1);
+  return partition_at(i, m.sub[i], m.sub[i] == SUB_4x8 ? j : j & 1, m.sub[i] == SUB_8x4 ? j : j >> 1);
 }
 
 // Moves the vectors of division `shape`, whose true cost is `all`, as _refine of the twin. evaluate(shape, k, v): the true cost with
@@ -167,9 +167,9 @@ DEVICE void refine(const Frame &f, Macroblock &m, int shape, int all, int mb, in
   }
 }
 
-// Macroblock rows [row0, row0 + gridDim.y); arguments as the launcher says. PSY: psy_rd is not 0; PARTS: subme is RD_PARTS or more;
+// Macroblock rows [row0, row0 + gridDim.y); arguments as the launcher says. PSY: psy_rd is not 0; ALL_VECTORS: subme is RD_DIVISIONS or more;
 // Scaling: of scaling lists, see transform.cuh
-template <bool PSY, bool PARTS, class Scaling>
+template <bool PSY, bool ALL_VECTORS, class Scaling>
 DEVICE void weigh_divisions(const Scaling &all_scaling, const Sample *__restrict__ src_y,
     const Sample *__restrict__ src_u, const Sample *__restrict__ src_v, const Sample *__restrict__ ref_luma,
     const Sample *__restrict__ ref_chroma, const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int n_ref,
@@ -210,10 +210,10 @@ DEVICE void weigh_divisions(const Scaling &all_scaling, const Sample *__restrict
   int without = 0;
   int moved = -1, whole = 0, cheapest = RD_COST_MAX, cheapest_moved = 0;  // moved: to which neighbour
 #pragma unroll 1
-  for (int step = 0; step < (!PARTS && subme >= RD_VECTORS ? 8 : shapes); step++) {  // from 4 on: neighbours of the undivided vector
+  for (int step = 0; step < (!ALL_VECTORS && subme >= RD_VECTORS ? 8 : shapes); step++) {  // from 4 on: neighbours of the undivided vector
     const int n = step - 4, shape = n < 0 ? step : WHOLE;
     if (n < 0 && !(near >> shape & 1)) continue;
-    const int k = part_of_lane(m, shape, lane);
+    const int k = partition_of_lane(m, shape, lane);
     const short2 centre = m.searched[k], middle = m.middle;
     if (n == 0) {
       if (whole + m.estimate[WHOLE] != cheapest) break;
@@ -246,9 +246,9 @@ DEVICE void weigh_divisions(const Scaling &all_scaling, const Sample *__restrict
     }
   }
   __syncwarp();
-  if constexpr (PARTS) {
+  if constexpr (ALL_VECTORS) {
     const auto evaluate = [&](int shape, int k, short2 v) {
-      const int k_of_lane = part_of_lane(m, shape, lane);
+      const int k_of_lane = partition_of_lane(m, shape, lane);
       int c[16];
       unsigned predicted[4];
       differences(f, m, m.ref[shape == QUARTERS ? quadrant_of_lane(lane) : k_of_lane - 32], k_of_lane == k ? v : m.searched[k_of_lane], mx, my, source, lane,
@@ -283,14 +283,14 @@ DEVICE void weigh_divisions(const Scaling &all_scaling, const Sample *__restrict
 
 #define NO_MORE
 #define SCALING , const short *__restrict__ scaling
-#define RD_CANDIDATES(name, psy, parts, scaling, more)                                                                                         \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS, parts ? RESIDENT_PARTS : 4) name(const Sample *__restrict__ src_y, const Sample *__restrict__ src_u,\
+#define RD_CANDIDATES(name, psy, all_vectors, scaling, more)                                                                                         \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, all_vectors ? RESIDENT_BLOCKS : 4) name(const Sample *__restrict__ src_y, const Sample *__restrict__ src_u,\
       const Sample *__restrict__ src_v, const Sample *__restrict__ ref_luma, const Sample *__restrict__ ref_chroma,                    \
       const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int n_ref, const uint8_t *__restrict__ qp,          \
       int chroma_qp_offset, int partition_mask, int subme, int max_mv_y, int psy_rd, int transform_8x8_mode, int mb_width,             \
       int mb_height, int row0, int *search_cost, short2 *search_mv, const short2 *__restrict__ predictor, int *intra_cost,             \
       int *skip_limit more) {                                                                                                          \
-    weigh_divisions<psy, parts>(scaling, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, n_ref, qp, chroma_qp_offset,       \
+    weigh_divisions<psy, all_vectors>(scaling, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, n_ref, qp, chroma_qp_offset,       \
                          partition_mask, subme, max_mv_y, psy_rd, transform_8x8_mode, mb_width, mb_height, row0, search_cost,          \
                          search_mv, predictor, intra_cost, skip_limit);                                                                \
   }

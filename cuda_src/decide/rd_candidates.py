@@ -1,7 +1,7 @@
-"""True costs of divisions on the GPU: launches rd_candidates.cu, or rd_candidates_parts.cu."""
+"""True costs of divisions on the GPU: launches rd_candidates.cu, or rd_candidates_vectors.cu."""
 
 from ...cpu_simd.bundles import CodingTools, DecisionSettings, OtherCosts, Planes, Quantiser, References, Searches
-from ...cpu_simd.decisions.decide import RD_PARTS
+from ...cpu_simd.decisions.decide import RD_DIVISIONS
 from ..runtime.array import Stream
 
 WARPS = 4
@@ -28,8 +28,8 @@ def rd_candidates(
     arguments += [mb_width, mb_height, row0, *searches[:2], searches.predictor, *other_costs]
     grid = (-(-mb_width // WARPS), row1 - row0)
     kernel, module = "rd_candidates_psy" if settings.psy_rd else "rd_candidates", "decide/rd_candidates"
-    if settings.subme >= RD_PARTS:
-        kernel, module = kernel + "_parts", module + "_parts"
+    if settings.subme >= RD_DIVISIONS:
+        kernel, module = kernel + "_vectors", module + "_vectors"
     if quantiser.has_scaling_lists:
         kernel, arguments = kernel + "_lists", [*arguments, quantiser.scaling]
     source.y.device.launch(module, kernel, grid, (32 * WARPS,), arguments, stream)

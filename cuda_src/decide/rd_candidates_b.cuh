@@ -73,7 +73,7 @@ DEVICE void estimate_direct(const Choices &choices, Macroblock &m, int mx, int m
 
 // The first choice of a division, and how many it has
 DEVICE int first_choice(int shape) {
-  return shape < B_EXTRA_16x8 ? B_WHOLE + shape : shape == B_EXTRA_16x8 ? B_16x8_PART : shape == B_EXTRA_8x16 ? B_8x16_PART : B_QUADRANT;
+  return shape < B_EXTRA_16x8 ? B_WHOLE + shape : shape == B_EXTRA_16x8 ? B_16x8_PARTITION : shape == B_EXTRA_8x16 ? B_8x16_PARTITION : B_QUADRANT;
 }
 DEVICE int count_choices(int shape) { return shape < B_EXTRA_16x8 ? 1 : shape == B_EXTRA_8x8 ? 4 : 2; }
 
@@ -110,7 +110,7 @@ DEVICE int2 load_choices(const Choices &choices, Macroblock &m, int mb, int n_re
 
 // The choice that predicts quadrant q in division `shape`
 DEVICE int choice_of(int shape, int q) {
-  return shape < B_EXTRA_16x8 ? B_WHOLE + shape : shape == B_EXTRA_16x8 ? B_16x8_PART + (q >> 1) : shape == B_EXTRA_8x16 ? B_8x16_PART + (q & 1)
+  return shape < B_EXTRA_16x8 ? B_WHOLE + shape : shape == B_EXTRA_16x8 ? B_16x8_PARTITION + (q >> 1) : shape == B_EXTRA_8x16 ? B_8x16_PARTITION + (q & 1)
          : shape == B_EXTRA_8x8 ? B_QUADRANT + q : DIRECT;
 }
 
@@ -124,13 +124,13 @@ struct Frame {
   int *intra_cost, *skip_limit;
 };
 
-// What moved vectors are written to, from subme RD_B_PARTS on
+// What moved vectors are written to, from subme RD_B_DIVISIONS on
 struct NotMoved {
   static constexpr bool ANY = false;
 };
 struct Moved {
   static constexpr bool ANY = true;
-  short2 *parts, *whole;  // of the choices, of which halves and quadrants; of undivided choices [n_mb][3][2]
+  short2 *choices, *whole;  // of the choices, of which halves and quadrants; of undivided choices [n_mb][3][2]
   int max_mv_y;
 };
 
@@ -237,7 +237,7 @@ DEVICE void weigh_choices(const Scaling &all_scaling, const Frame &f, const Vect
       const int after = refine(f.references, m, shape, before, mx, my, lam, vectors.max_mv_y, lane, evaluate);
       if (lane == shape) gain = after - before;
     }
-    if (lane < 2 * B_WHOLE) vectors.parts[size_t(mb) * 2 * N_B_CHOICES + lane] = m.mv[lane >> 1][lane & 1];
+    if (lane < 2 * B_WHOLE) vectors.choices[size_t(mb) * 2 * N_B_CHOICES + lane] = m.mv[lane >> 1][lane & 1];
     else if (lane < 2 * N_B_CHOICES) vectors.whole[size_t(mb) * 6 + lane - 2 * B_WHOLE] = m.mv[lane >> 1][lane & 1];
   }
   if (lane < N_B_EXTRAS) f.choices.extra[size_t(mb) * N_B_EXTRAS + lane] = (near >> lane & 1 ? excess : of_best) + gain;

@@ -1,7 +1,7 @@
-"""True costs of the choices of B macroblocks on the GPU: launches rd_candidates_b.cu, or rd_candidates_b_parts.cu."""
+"""True costs of the choices of B macroblocks on the GPU: launches rd_candidates_b.cu, or rd_candidates_b_vectors.cu."""
 
 from ...cpu_simd.bundles import CodingTools, DecisionSettings, MovedCandidates, OtherCosts, Planes, Quantiser, References
-from ...cpu_simd.decisions.decide import RD_B_PARTS
+from ...cpu_simd.decisions.decide import RD_B_DIVISIONS
 from ..runtime.array import Stream
 
 WARPS = 4
@@ -27,8 +27,9 @@ def rd_candidates_b(
     arguments += [settings.psy_rd, tools.transform_8x8_mode, mb_width, mb_height, row0, *candidates[:4], *other_costs]
     grid = (-(-mb_width // WARPS), row1 - row0)
     kernel, module = "rd_candidates_b_psy" if settings.psy_rd else "rd_candidates_b", "decide/rd_candidates_b"
-    if settings.subme >= RD_B_PARTS:
-        kernel, module, arguments = kernel + "_parts", module + "_parts", [*arguments, candidates.moved, settings.max_mv_y]
+    if settings.subme >= RD_B_DIVISIONS:
+        kernel, module = kernel + "_vectors", module + "_vectors"
+        arguments += [candidates.moved, settings.max_mv_y]
     if quantiser.has_scaling_lists:
         kernel, arguments = kernel + "_lists", [*arguments, quantiser.scaling]
     source.y.device.launch(module, kernel, grid, (32 * WARPS,), arguments, stream)

@@ -9,9 +9,9 @@
 
 // Least blocks of a multiprocessor for kernels that move vectors by true cost: with more the assembler spills registers
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-#define RESIDENT_PARTS 2
+#define RESIDENT_BLOCKS 2
 #else
-#define RESIDENT_PARTS 3
+#define RESIDENT_BLOCKS 3
 #endif
 
 // Shared memory of a warp; bits: of fill_bits

@@ -68,24 +68,24 @@ extern "C" __global__ void __launch_bounds__(MAPPERS) map_ranges(const int2 *sli
     const bool begins = chunk_begins[chunk] >= 0;
     for (int i = tid; i < COLUMNS; i += MAPPERS) base[i] = context_begins[c.slice * COLUMNS + i] + counts[chunk * COLUMNS + i];
     __syncthreads();
-    unsigned symbols[MAP_ROUNDS], found[MAP_ROUNDS];  // loaded at once: the stores below would keep loads apart
+    unsigned symbols[MAP_ROUNDS], states_before[MAP_ROUNDS];  // loaded at once: the stores below would keep loads apart
 #pragma unroll
     for (int j = 0; j < MAP_ROUNDS; j++) {
       const int i = MAPPERS * j + tid;
       symbols[j] = bins[chunk * CHUNK + i];
-      found[j] = ranks[chunk * CHUNK + i];
+      states_before[j] = ranks[chunk * CHUNK + i];
       if (i >= end) symbols[j] = BYPASS << 1;
     }
 #pragma unroll
     for (int j = 0; j < MAP_ROUNDS; j++) {
       const bool sorted = symbols[j] < unsigned(BYPASS << 1);
-      found[j] = slice_states[sorted ? base[column_of(int(symbols[j] >> 1))] + found[j] : 0];
+      states_before[j] = slice_states[sorted ? base[column_of(int(symbols[j] >> 1))] + states_before[j] : 0];
     }
 #pragma unroll
     for (int j = 0; j < MAP_ROUNDS; j++) {
       const int i = MAPPERS * j + tid;
       const unsigned context = symbols[j] >> 1, bin_value = symbols[j] & 1;
-      unsigned code = (found[j] & ~1u) | ((found[j] & 1) ^ bin_value);
+      unsigned code = (states_before[j] & ~1u) | ((states_before[j] & 1) ^ bin_value);
       if (context >= unsigned(BYPASS)) code = (context == unsigned(BYPASS) ? BYPASS_CODE : TERMINATE_CODE) | bin_value;
       codes[chunk * CHUNK + i] = uint8_t(code);
       const Bin bin = bin_of(code, range_of);
@@ -277,15 +277,15 @@ extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int2 *slice
     const bool ends = k + 1 == c.count || chunk_begins[chunk + 1] >= 0;
     const int2 start = chunk_starts[chunk];
     const int low_cell = ((start.y + REGISTER_BITS - 1 + 16) >> 4) - 1;
-    unsigned found[CHUNK / ADDERS];
+    unsigned chunk_codes[CHUNK / ADDERS];
 #pragma unroll
-    for (int j = 0; j < CHUNK / ADDERS; j++) found[j] = codes[chunk * CHUNK + ADDERS * j + tid];
+    for (int j = 0; j < CHUNK / ADDERS; j++) chunk_codes[j] = codes[chunk * CHUNK + ADDERS * j + tid];
     for (int i = tid; i < CHUNK_CELLS; i += ADDERS) sums[i] = 0;
     __syncthreads();
 #pragma unroll
     for (int j = 0; j < CHUNK / ADDERS; j++) {
       const int i = ADDERS * j + tid;
-      const Bin bin = bin_of(found[j], range_of);
+      const Bin bin = bin_of(chunk_codes[j], range_of);
       shared_bins[padded(i)] = bin;
       const unsigned is_lps = __ballot_sync(FULL_WARP, bin.flags & IS_LPS), adds = __ballot_sync(FULL_WARP, bin.flags != 0);
       if (lane == 0) lps[i >> 5] = is_lps;

@@ -60,15 +60,15 @@ DEVICE void put_b_ref_idx(Sink &sink, const State &s, const CurrentMb &o, int q,
 DEVICE void b_lane_difference(const State &s, const CurrentMb &o, unsigned &current, unsigned &a, unsigned &b) {
   const int lane = threadIdx.x & 31, of = lane & 7;
   // eight lanes a list: the own quadrants, those beside them to the left, those above
-  unsigned found = 0;
+  unsigned difference = 0;
   if (lane < 16) {
     const int list = lane >> 3;
-    if (of < 4) found = b_difference(s, o.mb, o.first_mb, of, list);
-    else if (of < 6 && o.left) found = b_difference(s, o.mb - 1, o.first_mb, 2 * (of - 4) + 1, list);
-    else if (of >= 6 && o.above) found = b_difference(s, o.mb - s.mb_width, o.first_mb, of - 4, list);
+    if (of < 4) difference = b_difference(s, o.mb, o.first_mb, of, list);
+    else if (of < 6 && o.left) difference = b_difference(s, o.mb - 1, o.first_mb, 2 * (of - 4) + 1, list);
+    else if (of >= 6 && o.above) difference = b_difference(s, o.mb - s.mb_width, o.first_mb, of - 4, list);
   }
   const int index = lane - B_MVD_LANES, q = index & 3, first = index & 4 ? 8 : 0;
-  current = __shfl_sync(FULL_WARP, found, first + q);
-  a = __shfl_sync(FULL_WARP, found, first + (q & 1 ? q - 1 : 4 + (q >> 1)));
-  b = __shfl_sync(FULL_WARP, found, first + (q & 2 ? q - 2 : 6 + (q & 1)));
+  current = __shfl_sync(FULL_WARP, difference, first + q);
+  a = __shfl_sync(FULL_WARP, difference, first + (q & 1 ? q - 1 : 4 + (q >> 1)));
+  b = __shfl_sync(FULL_WARP, difference, first + (q & 2 ? q - 2 : 6 + (q & 1)));
 }

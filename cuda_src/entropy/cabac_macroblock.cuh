@@ -29,17 +29,17 @@ struct QpDelta {
 // 7.4.5, 9.3.3.1.1.5, the whole warp: of a macroblock that has mb_qp_delta
 DEVICE QpDelta qp_delta_of(const State &s, int mb, int first_mb) {
   const int lane = threadIdx.x & 31;
-  int last = -1, qp[2] = {__ldg(s.frame_params), __ldg(s.frame_params)}, found = 0;  // of the two residuals before
-  for (int end = mb; end > first_mb && found < 2; end -= 32) {
+  int last = -1, qp[2] = {__ldg(s.frame_params), __ldg(s.frame_params)}, n_residuals = 0;  // of the two residuals before
+  for (int end = mb; end > first_mb && n_residuals < 2; end -= 32) {
     const int i = end - 1 - lane;
     unsigned residual = __ballot_sync(FULL_WARP, i >= first_mb && has_residual(s, i, s.mb_type[i]));
-    for (; residual && found < 2; residual &= residual - 1) {
+    for (; residual && n_residuals < 2; residual &= residual - 1) {
       const int n = end - 1 - (__ffs(int(residual)) - 1);
-      if (found == 0) last = n;
-      qp[found++] = s.qp[n];
+      if (n_residuals == 0) last = n;
+      qp[n_residuals++] = s.qp[n];
     }
   }
-  if (found == 1) qp[1] = __ldg(s.frame_params);
+  if (n_residuals == 1) qp[1] = __ldg(s.frame_params);
   return {(int(s.qp[mb]) - qp[0] + 26 + 52) % 52 - 26, last == mb - 1 && last >= 0 && qp[0] != qp[1]};
 }
 
@@ -185,13 +185,13 @@ DEVICE Difference lane_difference(const State &s, const CurrentMb &o, int raster
     return {x_of(current), y_of(current), abs(x_of(a)) + abs(x_of(b)), abs(y_of(a)) + abs(y_of(b))};
   }
   // lanes 0 to 15 have the own blocks in raster order, four each those beside them to the left and above
-  unsigned found = 0;
-  if (lane < 16) found = difference_at(s, o.mb, o.first_mb, lane);
-  else if (lane < 20 && o.left) found = difference_at(s, o.mb - 1, o.first_mb, 4 * k + 3);
-  else if (lane >= 20 && lane < 24 && o.above) found = difference_at(s, o.mb - s.mb_width, o.first_mb, 12 + k);
-  const unsigned current = __shfl_sync(FULL_WARP, found, raster);
-  const unsigned a = __shfl_sync(FULL_WARP, found, raster & 3 ? raster - 1 : 16 + (raster >> 2));
-  const unsigned b = __shfl_sync(FULL_WARP, found, raster >> 2 ? raster - 4 : 20 + (raster & 3));
+  unsigned difference = 0;
+  if (lane < 16) difference = difference_at(s, o.mb, o.first_mb, lane);
+  else if (lane < 20 && o.left) difference = difference_at(s, o.mb - 1, o.first_mb, 4 * k + 3);
+  else if (lane >= 20 && lane < 24 && o.above) difference = difference_at(s, o.mb - s.mb_width, o.first_mb, 12 + k);
+  const unsigned current = __shfl_sync(FULL_WARP, difference, raster);
+  const unsigned a = __shfl_sync(FULL_WARP, difference, raster & 3 ? raster - 1 : 16 + (raster >> 2));
+  const unsigned b = __shfl_sync(FULL_WARP, difference, raster >> 2 ? raster - 4 : 20 + (raster & 3));
   return {x_of(current), y_of(current), abs(x_of(a)) + abs(x_of(b)), abs(y_of(a)) + abs(y_of(b))};
 }
 

@@ -230,15 +230,15 @@ extern "C" __global__ void __launch_bounds__(WALKERS) walk_states(const int2 *sl
       }
     }
     const unsigned bits = pieces[WARM_UP + tid];
-    unsigned found[8];
+    unsigned words[8];
 #pragma unroll
     for (int i = 0; i < 8; i++) {
       const unsigned after = four_steps(next, low, bits, i);
-      found[i] = after << 8 | low;
+      words[i] = after << 8 | low;
       low = after >> 24;
     }
     uint4 *out = reinterpret_cast<uint4 *>(states + own_sorted + size_t(piece) * PIECE);
-    out[0] = make_uint4(found[0], found[1], found[2], found[3]);
-    out[1] = make_uint4(found[4], found[5], found[6], found[7]);
+    out[0] = make_uint4(words[0], words[1], words[2], words[3]);
+    out[1] = make_uint4(words[4], words[5], words[6], words[7]);
   }
 }

@@ -31,11 +31,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) explicit_motion(uint8_t *m
   if (type_of_mb != B_SKIP && type_of_mb != B_DIRECT && type_of_mb != B_8x8) return;
   const Neighbours n0 = neighbours_of(mb, mb_width, first_mb, ref_idx, mv);
   const Neighbours n1 = neighbours_of(mb, mb_width, first_mb, ref_idx1, mv1);
-  const int found0 = direct_reference(n0), found1 = direct_reference(n1);
-  const bool none = found0 < 0 && found1 < 0;
-  const unsigned v0 = found0 >= 0 ? choose_predictor(0, 0, 4, 4, found0, n0.a, n0.b, n0.c) : 0;
-  const unsigned v1 = found1 >= 0 ? choose_predictor(0, 0, 4, 4, found1, n1.a, n1.b, n1.c) : 0;
-  const int ref0 = none ? 0 : max(found0, -1), ref1 = none ? 0 : max(found1, -1), still = colocated_still[mb];
+  const int direct_ref0 = direct_reference(n0), direct_ref1 = direct_reference(n1);
+  const bool none = direct_ref0 < 0 && direct_ref1 < 0;
+  const unsigned v0 = direct_ref0 >= 0 ? choose_predictor(0, 0, 4, 4, direct_ref0, n0.a, n0.b, n0.c) : 0;
+  const unsigned v1 = direct_ref1 >= 0 ? choose_predictor(0, 0, 4, 4, direct_ref1, n1.a, n1.b, n1.c) : 0;
+  const int ref0 = none ? 0 : max(direct_ref0, -1), ref1 = none ? 0 : max(direct_ref1, -1), still = colocated_still[mb];
   bool same = true;
   for (int q = 0; q < 4; q++) {
     if (type_of_mb == B_8x8 && sub_mb_type[4 * mb + q] != B_SUB_DIRECT) continue;

@@ -15,7 +15,7 @@ extern "C" __global__ void half_size(const Sample *__restrict__ luma, int height
   const int word = int(blockIdx.x * blockDim.x + threadIdx.x), line = y0 + int(blockIdx.y * blockDim.y + threadIdx.y);
   if (4 * word >= stride || line >= y1) return;
   const int y = 2 * clip3(0, 8 * mb_height - 1, line - LOOK_PAD);
-  unsigned found[4] = {0, 0, 0, 0};
+  unsigned words[4] = {0, 0, 0, 0};
   const Sample *rows[3];
 #pragma unroll
   for (int i = 0; i < 3; i++) rows[i] = luma + size_t(min(y + i, height - 1)) * width;
@@ -30,10 +30,10 @@ extern "C" __global__ void half_size(const Sample *__restrict__ luma, int height
       means[1][c] = mean(middle, __ldg(rows[2] + at));
     }
 #pragma unroll
-    for (int p = 0; p < 4; p++) found[p] |= unsigned(mean(means[p >> 1][p & 1], means[p >> 1][(p & 1) + 1])) << (8 * k);
+    for (int p = 0; p < 4; p++) words[p] |= unsigned(mean(means[p >> 1][p & 1], means[p >> 1][(p & 1) + 1])) << (8 * k);
   }
 #pragma unroll
-  for (int p = 0; p < 4; p++) *reinterpret_cast<unsigned *>(planes + (size_t(p) * lines + line) * stride + 4 * word) = found[p];
+  for (int p = 0; p < 4; p++) *reinterpret_cast<unsigned *>(planes + (size_t(p) * lines + line) * stride + 4 * word) = words[p];
 }
 
 // Four samples of the padded coarse frame a thread, for its rows [y0, y1). Grid: words of a row, rows.
@@ -44,13 +44,13 @@ extern "C" __global__ void quarter_size(const Sample *__restrict__ planes, Sampl
   const int word = int(blockIdx.x * blockDim.x + threadIdx.x), line = y0 + int(blockIdx.y * blockDim.y + threadIdx.y);
   if (4 * word >= coarse_stride || line >= y1) return;
   const Sample *row = planes + size_t(LOOK_PAD + 2 * clip3(0, 4 * mb_height - 1, line - COARSE_PAD)) * stride + LOOK_PAD;
-  unsigned found = 0;
+  unsigned samples = 0;
 #pragma unroll
   for (int k = 0; k < 4; k++) {
     const Sample *p = row + 2 * clip3(0, 4 * mb_width - 1, 4 * word + k - COARSE_PAD);
-    found |= unsigned(mean(mean(p[0], p[stride]), mean(p[1], p[stride + 1]))) << (8 * k);
+    samples |= unsigned(mean(mean(p[0], p[stride]), mean(p[1], p[stride + 1]))) << (8 * k);
   }
-  *reinterpret_cast<unsigned *>(coarse + size_t(line) * coarse_stride + 4 * word) = found;
+  *reinterpret_cast<unsigned *>(coarse + size_t(line) * coarse_stride + 4 * word) = samples;
 }
 
 // The mean of macroblock mb of a coarse frame

@@ -114,13 +114,13 @@ struct Least {
 
 // The motion of the frame from the sums of differences of `count` candidates -> camera. One warp
 DEVICE void choose_motion(const int *totals, int width, int height, int count, short2 *camera) {
-  const auto found = [&](int n) {
+  const auto scored = [&](int n) {
     const int2 v = candidate(n, width, height);
     return Least{n, __ldcg(totals + n), (width - abs(v.x)) * (height - abs(v.y))};
   };
-  Least best = found(min(int(threadIdx.x), count - 1));
+  Least best = scored(min(int(threadIdx.x), count - 1));
 #pragma unroll 4
-  for (int n = int(threadIdx.x) + 32; n < count; n += 32) best.take(found(n));
+  for (int n = int(threadIdx.x) + 32; n < count; n += 32) best.take(scored(n));
 #pragma unroll
   for (int step = 16; step; step >>= 1)
     best.take({__shfl_xor_sync(FULL_WARP, best.n, step), __shfl_xor_sync(FULL_WARP, best.total, step),
@@ -241,7 +241,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_refine(Motion
   const Sample *__restrict__ planes = job.planes, *__restrict__ others = job.others;
   const unsigned *__restrict__ vector = job.vector;
   const int lane = int(threadIdx.x & 31), last = row1 * mb_width - 1;
-  const int found = row0 * mb_width + int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), mb = min(found, last);
+  const int unclamped = row0 * mb_width + int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), mb = min(unclamped, last);
   const Frame frame(mb_width, mb_height);
   const int mx = mb % mb_width, my = mb / mb_width, origin = frame.origin(mx, my) + frame.quarter(lane);
   unsigned rows[4];
@@ -285,7 +285,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_refine(Motion
     job.mv[mb] = unsigned(best);
     job.cost[mb] = uint16_t(least);
     const int counted = job.intra ? min(least, int(job.intra[mb])) : least;
-    costs[threadIdx.x >> 5] = found <= last && counts(mx, my, mb_width, mb_height) ? counted : 0;
+    costs[threadIdx.x >> 5] = unclamped <= last && counts(mx, my, mb_width, mb_height) ? counted : 0;
   }
   add_of_warps<WARPS>(costs, &job.sum);
 }
@@ -297,7 +297,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_both(BetweenJ
   BetweenJob &job = jobs[blockIdx.y];
   const Sample *__restrict__ planes = job.planes, *__restrict__ earlier = job.earlier, *__restrict__ later = job.later;
   const int lane = int(threadIdx.x & 31), last = row1 * mb_width - 1;
-  const int found = row0 * mb_width + int(blockIdx.x * blockDim.x + threadIdx.x) / 4, mb = min(found, last);
+  const int unclamped = row0 * mb_width + int(blockIdx.x * blockDim.x + threadIdx.x) / 4, mb = min(unclamped, last);
   const Frame frame(mb_width, mb_height);
   const int mx = mb % mb_width, my = mb / mb_width, origin = frame.origin(mx, my) + frame.quarter(lane);
   unsigned rows[4];
@@ -324,7 +324,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_both(BetweenJ
   least += LOOK_BLOCK;
   if (job.cost0[mb] < least) least = job.cost0[mb], used0 = v0, used1 = v1, lists = 1;
   if (job.cost1[mb] < least) least = job.cost1[mb], used0 = v0, used1 = v1, lists = 2;
-  const bool is_first = (lane & 3) == 0 && found <= last;
+  const bool is_first = (lane & 3) == 0 && unclamped <= last;
   if (is_first && job.cost) job.cost[mb] = uint16_t(least);
   if (is_first && job.vectors) {
     job.vectors[2 * mb] = used0;

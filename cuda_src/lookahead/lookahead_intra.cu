@@ -16,7 +16,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_intra(const S
   SHARED(int, costs, WARPS);
   wait_for_the_kernel_before();
   const int lane = int(threadIdx.x & 31), warp = int(threadIdx.x >> 5), last = row1 * mb_width - 1;
-  const int found = row0 * mb_width + int(blockIdx.x) * WARPS + warp, mb = min(found, last);
+  const int unclamped = row0 * mb_width + int(blockIdx.x) * WARPS + warp, mb = min(unclamped, last);
   Sample *values = all_values + warp * VALUES;
   const int stride = 8 * mb_width + 2 * LOOK_PAD;
   plane += size_t(LOOK_PAD + 8 * (mb / mb_width)) * stride + LOOK_PAD + 8 * (mb % mb_width);
@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_intra(const S
   least += LOOK_INTRA + LOOK_BLOCK;
   if (lane == 0) {
     cost[mb] = uint16_t(least);
-    costs[warp] = found <= last && counts(mb % mb_width, mb / mb_width, mb_width, mb_height) ? least : 0;
+    costs[warp] = unclamped <= last && counts(mb % mb_width, mb / mb_width, mb_width, mb_height) ? least : 0;
   }
   add_of_warps<WARPS>(costs, sum);
 }

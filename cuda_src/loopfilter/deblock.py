@@ -111,8 +111,8 @@ def schedule(n: int) -> np.ndarray:
     for step in steps_of(n, halo_lines(n)):
         words = [_word(n, line, plane) for line in step for plane in range(1 if n == 16 else 2)]
         for first in range(0, len(words), 32):
-            part = words[first : first + 32]
-            rows.append(part + [0xFFFFFFFF] * (32 - len(part)))
+            warp = words[first : first + 32]
+            rows.append(warp + [0xFFFFFFFF] * (32 - len(warp)))
     return np.array(rows, np.uint32)
 
 

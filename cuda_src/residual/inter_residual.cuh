@@ -186,10 +186,10 @@ DEVICE void code_macroblock(const Scaling &all_scaling, const Second &list_1, co
     if constexpr (EITHER) {
       const bool by_8x8 = turn == 1 || turn == 2;
       const BlockCost block = block_cost(words, by_8x8, scratch.bits, scratch.exchange, lane);
-      int found;
-      const int value = luma_cost(block, scratch.bits, found);
+      int pattern;
+      const int value = luma_cost(block, scratch.bits, pattern);
       (by_8x8 ? cost_8x8 : cost) = value;
-      patterns = by_8x8 ? (patterns & 15) | found << 4 : (patterns & ~15) | found;
+      patterns = by_8x8 ? (patterns & 15) | pattern << 4 : (patterns & ~15) | pattern;
       if (turn == LAST_TURN) break;
       any |= luma && block.coded;
       if (by_8x8)
@@ -218,8 +218,8 @@ DEVICE void code_macroblock(const Scaling &all_scaling, const Second &list_1, co
     }
   }
   // what is not worth its bits
-  const Masks found = masks_of(c);
-  const int score = decimate_score(found);
+  const Masks masks = masks_of(c);
+  const int score = decimate_score(masks);
   int group = score;
   if (luma) {  // a quadrant's blocks are lanes that differ in bits 0 and 2
     group += __shfl_xor_sync(0xffffu, group, 1);
@@ -245,7 +245,7 @@ DEVICE void code_macroblock(const Scaling &all_scaling, const Second &list_1, co
     for (int p = 0; p < 16; p++) any |= (luma || Scaling::ANY) && abs(c[p]) >= CLIPPED<Scaling>;
     too_large |= __any_sync(FULL_WARP, any);
   }
-  const int count = kept ? __popc(found.coded) : 0;
+  const int count = kept ? __popc(masks.coded) : 0;
   short *to = levels + size_t(mb) * N_LEVEL_BLOCKS * 16;
   if (active) {
     total_coeff[mb * 24 + lane] = uint8_t(count);

@@ -250,7 +250,7 @@ def is_kept(name: str, capability: tuple[int, int]) -> bool:
 def _places(name: str, capability: tuple[int, int]) -> list[Path]:
     """The fatbin of a module, or else the names of its files in the cache."""
     fatbin, stamp = source_path(name, ".fatbin"), HERE / STAMP
-    if fatbin.exists() and _made_from(stamp).get(name) == module_key(name):
+    if fatbin.exists() and _sources_of(stamp).get(name) == module_key(name):
         return [fatbin]
     version = _version_to_load()
     kept = _cached_name(name, f"sm_{capability[0]}{capability[1]}", version)
@@ -261,7 +261,7 @@ def _code_of(path: Path) -> bytes | None:
     return path.read_bytes() if path.suffix == ".fatbin" else cache_checks.read(path)
 
 
-def _made_from(stamp: Path) -> dict[str, str]:
+def _sources_of(stamp: Path) -> dict[str, str]:
     """Source hashes of the fatbins of a release, by module; empty if unknown."""
     try:
         stamps = json.loads(stamp.read_text())

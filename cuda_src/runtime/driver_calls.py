@@ -153,9 +153,9 @@ class DriverCalls:
 
     def event(self, timing: bool) -> "Event":
         """An event, with or without a time. A host thread that waits for it sleeps and does not spin."""
-        made, flags = ctypes.c_void_p(), BLOCKING_SYNC | (0 if timing else DISABLE_TIMING)
-        self._check("cuEventCreate", self.library.cuEventCreate(ctypes.byref(made), ctypes.c_uint(flags)))
-        self._events.append(Event(self.library, self._quick, self._check, made))
+        event, flags = ctypes.c_void_p(), BLOCKING_SYNC | (0 if timing else DISABLE_TIMING)
+        self._check("cuEventCreate", self.library.cuEventCreate(ctypes.byref(event), ctypes.c_uint(flags)))
+        self._events.append(Event(self.library, self._quick, self._check, event))
         return self._events[-1]
 
     def can_wait_for_value(self) -> bool:
@@ -205,18 +205,18 @@ class DriverCalls:
 
     def load(self, module: str, code: bytes) -> None:
         """Load a module: its kernels are those of all launches, recordings and graphs."""
-        made = ctypes.c_void_p()
-        self._check("cuModuleLoadData", self.library.cuModuleLoadData(ctypes.byref(made), code))
-        self._modules[module] = made
+        handle = ctypes.c_void_p()
+        self._check("cuModuleLoadData", self.library.cuModuleLoadData(ctypes.byref(handle), code))
+        self._modules[module] = handle
 
     def function(self, module: str, name: str, shared: int) -> int:
         """Handle of a kernel of a loaded module, for launches with `shared` bytes of dynamic shared memory."""
-        made = ctypes.c_void_p()
-        code = self.library.cuModuleGetFunction(ctypes.byref(made), self._modules[module], name.encode())
+        handle = ctypes.c_void_p()
+        code = self.library.cuModuleGetFunction(ctypes.byref(handle), self._modules[module], name.encode())
         self._check("cuModuleGetFunction", code)
-        function = made.value or 0
+        function = handle.value or 0
         if shared > max(USUAL_SHARED, self._shared.get(function, 0)):  # never reduced: recordings still need it
-            code = self.library.cuFuncSetAttribute(made, ctypes.c_int(MAX_DYNAMIC_SHARED_SIZE_BYTES), ctypes.c_int(shared))
+            code = self.library.cuFuncSetAttribute(handle, ctypes.c_int(MAX_DYNAMIC_SHARED_SIZE_BYTES), ctypes.c_int(shared))
             self._check("cuFuncSetAttribute", code)
             self._shared[function] = shared
         self._functions[module, name] = function
@@ -278,10 +278,10 @@ class DriverCalls:
             if command.patches:
                 chunk, at, address = self._memory.take(NODE.size)
                 chunk[at : at + NODE.size] = np.frombuffer(node_parameters(launch), np.uint8)
-                call_record = self.call_record("set_parameters", graph.made, node, address)
+                call_record = self.call_record("set_parameters", graph.executable, node, address)
                 nodes.append(command._replace(call_record=call_record))
         names = KERNEL + ", ".join(command.name.removeprefix(KERNEL) for command in commands)
-        return [*nodes, Command(names, self.call_record("launch_graph", graph.made, launches[0].stream))]
+        return [*nodes, Command(names, self.call_record("launch_graph", graph.executable, launches[0].stream))]
 
     def replay(self, rows: np.ndarray) -> int:
         """See replay_rows."""
@@ -324,15 +324,15 @@ class Event:
     """See array.Event."""
 
     def __init__(
-        self, library: ctypes.CDLL, quick: ctypes.CDLL, check: Callable[[str, int], None], made: ctypes.c_void_p
+        self, library: ctypes.CDLL, quick: ctypes.CDLL, check: Callable[[str, int], None], event: ctypes.c_void_p
     ) -> None:
         """library, quick: see DriverCalls; check: raises if a CUresult is an error, given the function's name."""
-        self._library, self._quick, self._check, self._made = library, quick, check, made
-        self.handle = made.value or 0
+        self._library, self._quick, self._check, self._event = library, quick, check, event
+        self.handle = event.value or 0
 
     def query(self) -> bool:
         """See array.Event."""
-        code = self._quick.cuEventQuery(self._made)
+        code = self._quick.cuEventQuery(self._event)
         if code != NOT_READY:
             self._check("cuEventQuery", code)
         return not code
@@ -340,11 +340,11 @@ class Event:
     def synchronize(self) -> None:
         """See array.Event. Without the interpreter's lock if the event has not completed."""
         if not self.query():
-            self._check("cuEventSynchronize", self._library.cuEventSynchronize(self._made))
+            self._check("cuEventSynchronize", self._library.cuEventSynchronize(self._event))
 
     def time_till(self, after: "array.Event") -> float:
         """See array.Event."""
         time = ctypes.c_float()
-        code = self._library.cuEventElapsedTime(ctypes.byref(time), self._made, ctypes.c_void_p(after.handle))
+        code = self._library.cuEventElapsedTime(ctypes.byref(time), self._event, ctypes.c_void_p(after.handle))
         self._check("cuEventElapsedTime", code)
         return time.value

@@ -20,9 +20,9 @@ EARLY, AFTER_END = bytes([1, 0, 1, 0, 0, 0, 0, 0]), bytes(8)
 
 
 class Graph(NamedTuple):
-    """made: CUgraphExec; nodes: CUgraphNode of each kernel."""
+    """executable: CUgraphExec; nodes: CUgraphNode of each kernel."""
 
-    made: int
+    executable: int
     nodes: list[int]
 
 
@@ -42,19 +42,19 @@ class Graphs:
         self.launch = ctypes.cast(library.cuGraphLaunch, ctypes.c_void_p).value or 0
         self.set_parameters = ctypes.cast(library.cuGraphExecKernelNodeSetParams_v2, ctypes.c_void_p).value or 0
         self._graphs: list[ctypes.c_void_p] = []
-        self._made: list[ctypes.c_void_p] = []
+        self._executables: list[ctypes.c_void_p] = []
 
     def chain(self, launches: Sequence[Launch]) -> Graph | None:
         """The graph of kernels in sequence; None if the driver cannot make it, or there are many."""
         graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
-        if len(self._made) >= MOST_GRAPHS or self._create(ctypes.byref(graph), ctypes.c_uint(0)):
+        if len(self._executables) >= MOST_GRAPHS or self._create(ctypes.byref(graph), ctypes.c_uint(0)):
             return None
         nodes = self._fill(graph, launches)
         if nodes is None or self._instantiate(ctypes.byref(executable), graph, ctypes.c_ulonglong(0)):
             self._destroy(graph)
             return None
         self._graphs.append(graph)  # the driver finds kernels of what it has made by nodes of the graph
-        self._made.append(executable)
+        self._executables.append(executable)
         return Graph(executable.value or 0, nodes)
 
     def _fill(self, graph: ctypes.c_void_p, launches: Sequence[Launch]) -> list[int] | None:
@@ -74,9 +74,9 @@ class Graphs:
 
     def close(self) -> None:
         """Free the graphs, which must not be launched any more."""
-        for handles in self._made:
+        for handles in self._executables:
             self._give_back(handles)
         for graph in self._graphs:
             self._destroy(graph)
-        self._made.clear()
+        self._executables.clear()
         self._graphs.clear()

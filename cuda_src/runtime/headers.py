@@ -72,11 +72,11 @@ def cabac_bit_header() -> str:
     for category in (2, 3, 4, 5, 0, 1):  # ctxBlockCat, those of inter macroblocks first
         coded = c.CTX_CBP_LUMA if category == 5 else c.CODED_BLOCK_BASE[category]
         significant, last = sizes[category]
-        parts = (
+        syntax_elements = (
             ("SIGNIFICANT", c.SIGNIFICANT_BASE[category], significant), ("LAST", c.LAST_BASE[category], last),
             ("LEVEL", c.ABS_LEVEL_BASE[category], 9 if category == 3 else 10), ("CODED", coded, 4),
         )  # fmt: skip
-        for name, first, count in parts:
+        for name, first, count in syntax_elements:
             lines.append(f"constexpr int AT_{name}_{category} = {before + len(contexts)};")
             contexts += range(first, first + count)
         if category == 5:
@@ -141,8 +141,8 @@ def _nested(flat: str, shape: tuple[int, ...]) -> str:
         return "{" + flat + "}"
     items = flat.split(", ")
     step = len(items) // shape[0]
-    parts = [", ".join(items[first : first + step]) for first in range(0, len(items), step)]
-    return "{" + ", ".join(_nested(part, shape[1:]) for part in parts) + "}"
+    rows = [", ".join(items[first : first + step]) for first in range(0, len(items), step)]
+    return "{" + ", ".join(_nested(row, shape[1:]) for row in rows) + "}"
 
 
 LAUNCHERS = [path.relative_to(HERE).with_suffix("").as_posix() for path in sorted(HERE.glob("**/*.py"))

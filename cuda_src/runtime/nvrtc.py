@@ -89,7 +89,7 @@ def _candidates() -> Iterator[tuple[int, str]]:
     """(CUDA version, file or name for the loader) of all that are installed, of one version in order of preference."""
     packages = (Path(folder).glob(pattern) for folder in sys.path if folder for pattern in _FOLDERS)
     toolkits = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda", sys.prefix)
-    folders = (Path(toolkit) / part for toolkit in toolkits if toolkit for part in ("lib64", "lib", "bin", "Library/bin"))
+    folders = (Path(toolkit) / folder for toolkit in toolkits if toolkit for folder in ("lib64", "lib", "bin", "Library/bin"))
     for folder in (*(folder for matching in packages for folder in sorted(matching)), *folders):
         for path in sorted(folder.glob("*nvrtc*")):
             if (match := _FILE.match(path.name)) and ".alt." not in path.name and path.suffix != ".lib":

@@ -10,7 +10,7 @@ class Pool(Generic[Item]):
     """Objects that are made once and taken by one user after another."""
 
     def __init__(self) -> None:
-        self._made: list[Item] = []
+        self._all: list[Item] = []
         self._free: list[Item] = []
 
     def take(self, make: Callable[[], Item]) -> Item:
@@ -18,16 +18,16 @@ class Pool(Generic[Item]):
         if self._free:
             return self._free.pop()
         new = make()
-        self._made.append(new)
+        self._all.append(new)
         return new
 
     def reset(self) -> None:
         """The user has ended: all objects are free."""
-        self._free = self._made[::-1]  # taken in the order in which they were made
+        self._free = self._all[::-1]  # taken in the order in which they were made
 
     def clear(self) -> None:
         """Drop the objects."""
-        self._made.clear()
+        self._all.clear()
         self._free.clear()
 
 
@@ -49,7 +49,7 @@ class MemoryPool:
     """Allocations of GPU memory; an array takes over a free one of its size. Not safe for threads."""
 
     def __init__(self) -> None:
-        self._made: list[tuple[int, Allocation]] = []  # (bytes, allocation)
+        self._allocations: list[tuple[int, Allocation]] = []  # (bytes, allocation)
         self._free: dict[int, list[Allocation | int]] = {}
 
     def take(self, nbytes: int, make: Callable[[], Allocation]) -> Allocation | int:
@@ -58,7 +58,7 @@ class MemoryPool:
         if free:
             return free.pop()
         allocation = make()
-        self._made.append((nbytes, allocation))
+        self._allocations.append((nbytes, allocation))
         return allocation
 
     def give(self, nbytes: int, pointer: int) -> None:
@@ -69,30 +69,30 @@ class MemoryPool:
         """Free the memory that no array uses; whether there was any."""
         unused = {int(pointer) for some in self._free.values() for pointer in some}
         self._free.clear()
-        blocks, self._made = self._made, []
+        blocks, self._allocations = self._allocations, []
         for nbytes, allocation in blocks:
             if int(allocation) in unused:
                 allocation.free()
             else:
-                self._made.append((nbytes, allocation))
+                self._allocations.append((nbytes, allocation))
         return bool(unused)
 
     def free_all(self) -> None:
         """Free all allocations."""
-        for _, allocation in self._made:
+        for _, allocation in self._allocations:
             allocation.free()
         self.clear()
 
     def clear(self) -> None:
         """Forget the allocations without a call of the driver."""
-        self._made.clear()
+        self._allocations.clear()
         self._free.clear()
 
     @property
     def nbytes(self) -> int:
         """Bytes that are allocated, in use or not."""
-        return sum(nbytes for nbytes, _ in self._made)
+        return sum(nbytes for nbytes, _ in self._allocations)
 
     def sample(self) -> list[int]:
         """The address of one allocation; empty without any."""
-        return [int(allocation) for _, allocation in self._made[:1]]
+        return [int(allocation) for _, allocation in self._allocations[:1]]

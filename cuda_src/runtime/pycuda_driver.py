@@ -39,8 +39,8 @@ class PyCuda(Driver):
 
     def allocate(self, nbytes: int) -> Allocation:
         """See Driver."""
-        made: Allocation = self._cuda.mem_alloc(nbytes)
-        return made
+        allocation: Allocation = self._cuda.mem_alloc(nbytes)
+        return allocation
 
     def memory_left(self) -> tuple[int, int]:
         """See Driver."""
@@ -69,8 +69,8 @@ class PyCudaContext:
 
     def stream(self) -> Stream:
         """See Context."""
-        made: Stream = self._cuda.Stream()
-        return made
+        stream: Stream = self._cuda.Stream()
+        return stream
 
     def urgent_stream(self) -> None:
         """See Context. PyCUDA makes no streams with a priority."""

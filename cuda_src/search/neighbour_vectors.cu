@@ -90,8 +90,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 8) neighbour_vectors(co
     for (int l = 0; l < LAYERS; l++) {
       keys[l] = min(keys[l], __shfl_xor_sync(FULL_WARP, keys[l], 16));
       const int order = keys[l] & ((1 << ORDER) - 1);
-      const unsigned found = vector_of_order(order);
-      if (order) best[l] = found;
+      const unsigned vector = vector_of_order(order);
+      if (order) best[l] = vector;
       keys[l] -= order;
     }
   };

@@ -63,9 +63,9 @@ struct alignas(16) SearchArea {
 
 // The best candidates of a part of the rows for two columns of macroblocks: SAD + lam * bits above their rank in raster order.
 // cells: rows of cells, three words; row: window's words that the lane reads first, offset: what of them; areas: of the columns'
-// macroblocks, [HIGH][WIDE]; found: [HIGH][WIDE][PARTS].
+// macroblocks, [HIGH][WIDE]; least_of_part: [HIGH][WIDE][PARTS].
 DEVICE void search_part(const uint4 *cells, const unsigned *row, unsigned offset, const SearchArea *areas, int part, int lane,
-    unsigned *found) {
+    unsigned *least_of_part) {
   unsigned u[8][3], above[PART][2], bits[PART];
   const unsigned rank = unsigned(32 * PART * part + lane);  // of the part's first row
   const auto load_row = [&](int k) {
@@ -110,7 +110,7 @@ DEVICE void search_part(const uint4 *cells, const unsigned *row, unsigned offset
 #pragma unroll
       for (int n = 0; n < 2; n++) {
         const unsigned least = __reduce_min_sync(FULL_WARP, best[n] + rank);
-        if (lane == 0) found[((j - 1) * WIDE + n) * PARTS] = least;
+        if (lane == 0) least_of_part[((j - 1) * WIDE + n) * PARTS] = least;
       }
     }
     cells += 4;
@@ -139,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
     int merange, int max_mv_y, int row0, int row1, short2 *centre, short2 *predictor) {
   SHARED(unsigned, window, WINDOW * ROW);
   SHARED(uint4, cells, 2 * CELL_ROWS);
-  SHARED(uint4, found, WIDE * HIGH);
+  SHARED(uint4, least_of_parts, WIDE * HIGH);
   SHARED(SearchArea, areas, WIDE * HIGH);
   const int thread = int(threadIdx.x), lane = thread & 31, warp = thread >> 5, mb_width = width / 16;
   const int first_x = WIDE * int(blockIdx.x), first_y = HIGH * int(blockIdx.y) + row0;
@@ -189,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
   __syncthreads();
   search_part(cells + CELL_ROWS * (warp & 1), window + PART * (warp >> 1) * ROW + 2 * (warp & 1) + ((lane + 2) >> 2),
       unsigned(lane + 2) & 3, areas + 2 * (warp & 1), warp >> 1, lane,
-      reinterpret_cast<unsigned *>(found + 2 * (warp & 1)) + (warp >> 1));
+      reinterpret_cast<unsigned *>(least_of_parts + 2 * (warp & 1)) + (warp >> 1));
   __syncthreads();
   const int2 moved = whole_motion(camera);
   const int stride = width + 2 * pad, row = lane >> 1, half = 8 * (lane & 1);
@@ -203,7 +203,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
     const bool inside = mx < mb_width && my < row1;
     const int left = 16 * min(mx, mb_width - 1), top = 16 * min(my, row1 - 1);
     const SearchArea area = areas[m];
-    const uint4 f = found[m];
+    const uint4 f = least_of_parts[m];
     const int rank = int(min(min(f.x, f.y), min(f.z, f.w)) & 1023);
     const int middle_x = COARSE_SCALE * (moved.x + (rank & 31) - COARSE_X), middle_y = COARSE_SCALE * (moved.y + (rank >> 5) - COARSE_Y);
     const uint2 source_words = __ldg(reinterpret_cast<const uint2 *>(source + (top * width + left)));

@@ -226,10 +226,10 @@ class AdaptiveTypes:
         """Whether prediction gains so little that frames belong to different scenes: no more than `bias`, a fraction, of all
         bits. It gains nothing from one frame of noise to the next either, which show the same picture.
         """
-        part, unit = bias
+        numerator, denominator = bias
         costs, intra = self._costs, self._costs.intra(later)
-        least = (unit - part) * intra
-        if unit * costs.p(earlier, later) < least or unit * costs.p_of_levels(earlier, later) < least:
+        least = (denominator - numerator) * intra
+        if denominator * costs.p(earlier, later) < least or denominator * costs.p_of_levels(earlier, later) < least:
             return False
         return not is_same_picture(costs.brightness(earlier), costs.brightness(later), intra)
 

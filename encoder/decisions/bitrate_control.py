@@ -127,8 +127,8 @@ class BitrateControl:
         planned = np.array(qps, np.int64)
         higher = np.minimum(np.maximum(planned + shifts, self._qpmin), self._qpmax) - planned
         higher[:, :start] = 0
-        if any([frame.is_qp_asked for frame in frames]):
-            higher[:, [frame.is_qp_asked for frame in frames]] = 0
+        if any([frame.is_qp_requested for frame in frames]):
+            higher[:, [frame.is_qp_requested for frame in frames]] = 0
         return low - 1, self._model.bits_at(self._model.steps(frames) - higher * _ONE // 6)
 
     def _nearest(self, totals: np.ndarray, budget: int) -> int:
@@ -138,7 +138,7 @@ class BitrateControl:
         return row - (more * fewer < budget * budget and (row > 1 or not self._count))
 
     def _shifted(self, spec: FrameSpec) -> FrameSpec:
-        return spec if spec.is_qp_asked else shifted(spec, self._shift, self._qpmin, self._qpmax, "bitrate")
+        return spec if spec.is_qp_requested else shifted(spec, self._shift, self._qpmin, self._qpmax, "bitrate")
 
 
 def _unshifted(bits: int, qps: int) -> int:

@@ -72,14 +72,14 @@ class Requests:
         if qp is not None:
             qp = min(config.rate.qpmax, max(config.rate.qpmin, qp))
             all_alike = bytes([qp]) * (config.coding.n_mb) if config.coding.aq_mode else b""
-            return spec._replace(qp=qp, mb_qp=all_alike, is_qp_asked=True, qp_by=REQUEST)
+            return spec._replace(qp=qp, mb_qp=all_alike, is_qp_requested=True, qp_by=REQUEST)
         for zone, like in reversed(self._zones):
             if zone.first <= spec.display_index <= zone.last:
                 if like is None:
                     return None
                 zone_qp = qp_of(like, spec.frame_type, spec.is_reference)
                 zone_qp = min(config.rate.qpmax, max(config.rate.qpmin, zone_qp))
-                return spec._replace(qp=zone_qp, is_qp_asked=True, qp_by=ZONE)
+                return spec._replace(qp=zone_qp, is_qp_requested=True, qp_by=ZONE)
         return None
 
     def shift(self, display_index: int) -> int:

@@ -205,4 +205,4 @@ class SecondPass:
         return below if is_nearer else below + 1
 
     def _shifted(self, spec: FrameSpec, shift: int) -> FrameSpec:
-        return spec if spec.is_qp_asked else shifted(spec, shift, self._qpmin, self._qpmax, "bitrate")
+        return spec if spec.is_qp_requested else shifted(spec, shift, self._qpmin, self._qpmax, "bitrate")

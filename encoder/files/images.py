@@ -133,11 +133,11 @@ def _by_pyav(library: Any, name: str) -> Picture:
     with library.open(name) as container:
         frames = container.decode(video=0)
         frame = next(frames)
-        parts = frame.format.components
-        if max(part.bits for part in parts) > 8:
+        components = frame.format.components
+        if max(component.bits for component in components) > 8:
             raise InputError(f"{name}: {frame.format.name} is not supported; only images with 8 bits a sample are")
         if getattr(frame, "rotation", 0):  # which does not tell turning from mirroring
             raise InputError(f"{name}: its EXIF orientation turns it, which needs Pillow (pip install 'h264lite[images]')")
         further = next(frames, None) is not None
-        has_alpha = any(part.is_alpha for part in parts)
+        has_alpha = any(component.is_alpha for component in components)
         return Picture(np.ascontiguousarray(frame.to_ndarray(format="rgb24")), has_alpha * [ALPHA] + further * [FURTHER])

@@ -100,7 +100,7 @@ def image_files(inputs: Sequence[str]) -> list[str]:
 
 def natural(name: str) -> list[tuple[int, int, str]]:
     """The key for natural order: numbers in names are compared as numbers."""
-    return [(0, int(part), part) if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name)]
+    return [(0, int(token), token) if token.isdecimal() else (1, 0, token) for token in re.split(r"(\d+)", name)]
 
 
 def _counted(name: str) -> list[str]:

@@ -56,10 +56,10 @@ class ByteSink(WholeFile):
         except OSError as error:
             raise _output_error(error) from None
 
-    def write(self, *parts: bytes | memoryview) -> None:
+    def write(self, *chunks: bytes | memoryview) -> None:
         """See WholeFile."""
         try:
-            WholeFile.write(self, *parts)
+            WholeFile.write(self, *chunks)
         except OSError as error:
             raise _output_error(error) from None
 

@@ -145,12 +145,12 @@ class _Object:
         self._target = target
         self.name = f"the {type(target).__name__}"
 
-    def write(self, *parts: bytes) -> None:
+    def write(self, *chunks: bytes) -> None:
         """All parts in one call of the object's `write`, repeated for what it says that it did not take.
 
         Objects that are no unbuffered files may return None for all. ValueError for any other result.
         """
-        data = b"".join(parts)
+        data = b"".join(chunks)
         while data:
             taken = self._target.write(data)
             if taken is None and isinstance(self._target, io.RawIOBase):

@@ -30,7 +30,7 @@ class _Segments(Fragments):
         publish: Callable[[], None],
     ) -> None:  # fmt: skip
         super().__init__(lambda *_: None, seconds, 1 / (2 * fps))
-        self._asked, self._begin, self._file, self._publish = seconds, begin, write, publish
+        self._segment_seconds, self._begin, self._file, self._publish = seconds, begin, write, publish
         self.presentation: Presentation
         self.stem = ""
         self.segments = 0  # in the playlist
@@ -40,7 +40,7 @@ class _Segments(Fragments):
     def begin(self, track: Track) -> None:
         """See Layout."""
         self._track = track
-        self.presentation = Presentation(self.stem, track.sets, track.timescale, self._asked, self.fps)
+        self.presentation = Presentation(self.stem, track.sets, track.timescale, self._segment_seconds, self.fps)
         self._begin(FILE_TYPE + initial_movie(track))
 
     def add(self, data: bytes, sample: Sample) -> None:
@@ -64,8 +64,8 @@ class _Segments(Fragments):
             time += sample.duration
         return end - begin
 
-    def _put(self, *parts: bytes) -> None:
-        self._file(segment_name(self.stem, self._number + 1), b"".join(parts))
+    def _put(self, *chunks: bytes) -> None:
+        self._file(segment_name(self.stem, self._number + 1), b"".join(chunks))
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
         def work() -> None:

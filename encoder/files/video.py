@@ -187,10 +187,10 @@ class RawSource:
                 check_frame_header(line, self._name, number)
             got = 0
             while got < len(view):
-                part = self._file.readinto(view[got:])  # type: ignore[attr-defined]
-                if not part:
+                n_read = self._file.readinto(view[got:])  # type: ignore[attr-defined]
+                if not n_read:
                     break
-                got += part
+                got += n_read
         except OSError as error:
             check_of_file(error)
             raise InputError(f"{self._name}: {error_text(error)} while reading frame {number}") from None

@@ -170,7 +170,7 @@ class FrameReader:
         names = {2: ("y", "uv"), 3: ("y", "u", "v")}.get(len(value))
         if names is None:
             raise InputError(f"a frame of {len(value)} planes: there must be three, (y, u, v), or two, (y, uv) for NV12")
-        planes = tuple(read(part, f"plane {name}", stream) for part, name in zip(value, names))
+        planes = tuple(read(array, f"plane {name}", stream) for array, name in zip(value, names))
         for plane in planes:
             if plane.on_gpu != planes[0].on_gpu:
                 host, gpu = (next(p for p in planes if p.on_gpu == where) for where in (False, True))
@@ -200,8 +200,8 @@ def plain_planes(frame: Any, width: int, height: int) -> Planes | None:
             return None
         if width % 2 or height % 2:
             return None
-        flat, luma, part = frame.reshape(-1), width * height, chroma[0] * chroma[1]
-        return frame[:height], flat[luma : luma + part].reshape(chroma), flat[luma + part :].reshape(chroma)
+        flat, luma, n_chroma = frame.reshape(-1), width * height, chroma[0] * chroma[1]
+        return frame[:height], flat[luma : luma + n_chroma].reshape(chroma), flat[luma + n_chroma :].reshape(chroma)
     if type(frame) not in (tuple, list) or len(frame) != 3:
         return None
     for plane, shape in zip(frame, ((height, width), chroma, chroma)):

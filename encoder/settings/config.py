@@ -131,8 +131,8 @@ def _group(group_class: Callable[..., Group], names: Iterable[str], values: Mapp
 
 def check_fields(rows: Iterable[Option]) -> None:
     """TypeError that names the options of the encoder for which no subject of Config has a field; called at import."""
-    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut", "no_mbtree", "no_psy", "lenient"}
-    known = parts_of_others.union(*(group_class._fields for group_class in GROUPS))
+    other_names = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut", "no_mbtree", "no_psy", "lenient"}
+    known = other_names.union(*(group_class._fields for group_class in GROUPS))
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:
         raise TypeError(f"options without a field of their name in a subject of Config (settings/groups.py): {missing}")

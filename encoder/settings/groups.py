@@ -37,7 +37,7 @@ class StreamSettings(NamedTuple):
     level: str | None  # as requested
     level_idc: int
     cqm: str  # flat, jvt or the file's name
-    cqm4: str | None  # scaling_lists.PARTS, with those that follow
+    cqm4: str | None  # scaling_lists.LISTS_OF_OPTION, with those that follow
     cqm4i: str | None
     cqm4iy: str | None
     cqm4ic: str | None

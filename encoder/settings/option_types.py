@@ -249,10 +249,10 @@ def read_deblock(value: object) -> tuple[int, int] | bool:
 
 def read_psy_rd(value: object) -> float:
     """Strength of psy-RD from RD or RD:TRELLIS, a number, a text or a pair; TRELLIS only 0."""
-    parts = re.split("[:,]", value) if isinstance(value, str) else value if isinstance(value, tuple | list) else [value]
-    if not 1 <= len(parts) <= 2:
+    words = re.split("[:,]", value) if isinstance(value, str) else value if isinstance(value, tuple | list) else [value]
+    if not 1 <= len(words) <= 2:
         raise ValueError("not of the form RD or RD:TRELLIS, such as 1 or 1:0")
-    strength, of_trellis = (read_float(part, 0.0, 10.0) for part in (*parts, 0)[:2])
+    strength, of_trellis = (read_float(word, 0.0, 10.0) for word in (*words, 0)[:2])
     if of_trellis:
         raise ValueError("the trellis has no psy-RD, write RD:0")
     return strength
@@ -295,7 +295,7 @@ def _pair(value: Any, form: str) -> tuple[int, int]:
     if isinstance(value, str):
         value = re.split(r"[:,/]", value)
     try:
-        first, second = (read_int(part) for part in value)
+        first, second = (read_int(word) for word in value)
     except (TypeError, ValueError):
         raise ValueError(f"not of the form {form}") from None
     return first, second

@@ -167,7 +167,7 @@ class PassFile:
         """The next frame in coding order."""
         frame_type = IDR if frame.is_idr else frame.frame_type
         headers, vectors, *levels = frame.bits_by_kind or (frame.bits, 0, 0, 0)
-        numbers = (frame.mean_qp, frame.over_factor, int(frame.is_qp_asked), frame.bits, headers, vectors, sum(levels))
+        numbers = (frame.mean_qp, frame.over_factor, int(frame.is_qp_requested), frame.bits, headers, vectors, sum(levels))
         words = (frame.coding_index, frame.index, frame_type, int(frame.is_reference), *numbers)
         self._lines.append(" ".join(map(str, words)))
 

@@ -11,7 +11,7 @@ from ..errors import OptionError
 from .levels import choose_level
 from .option_types import OptionValues
 from .options import ALIASES, BY_NAME
-from .scaling_lists import PARTS, scaling_lists, with_parts
+from .scaling_lists import LISTS_OF_OPTION, scaling_lists, with_options
 
 _SCENECUT = 40  # default where frames are looked at anyway
 _MOST_QP = 51
@@ -93,18 +93,18 @@ def check_sar(values: OptionValues) -> None:
 def resolve_profile(values: OptionValues, options: OptionValues) -> None:
     """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off.
 
-    Intra 8x8 needs the 8x8 transform. cqm and PARTS are read into `scaling_lists`. A preset's weightp and bframes give way to
-    the profile; the user's are refused.
+    Intra 8x8 needs the 8x8 transform. cqm and LISTS_OF_OPTION are read into `scaling_lists`. A preset's weightp and bframes
+    give way to the profile; the user's are refused.
     """
     for name, tool in (("weightp", "weighted prediction is a tool"), ("bframes", "B frames are a tool")):
         if values["profile"] == "baseline" and values[name]:
             if _is_given(name, options):
                 raise OptionError(f"{values[name]}: {tool} of Main and High profile", name)
             values[name] = 0
-    for name in ("cqm", *PARTS):
+    for name in ("cqm", *LISTS_OF_OPTION):
         if values["profile"] != "high" and values[name] not in ("flat", None):
             raise OptionError(f"{values[name]}: scaling matrices are a tool of High profile", name)
-    values["scaling_lists"] = with_parts(scaling_lists(values["cqm"]), values)
+    values["scaling_lists"] = with_options(scaling_lists(values["cqm"]), values)
     without_cabac, without_8x8 = values.pop("no_cabac"), values.pop("no_8x8dct")
     values["cabac"] = values["profile"] != "baseline" and not without_cabac
     values["transform_8x8_mode"] = values["profile"] == "high" and not without_8x8

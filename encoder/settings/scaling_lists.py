@@ -19,7 +19,7 @@ NAMES = (
     "INTRA8X8_LUMA", "INTER8X8_LUMA",
 )  # fmt: skip
 # Options with one list, and which lists it stands for; later ones win
-PARTS: dict[str, Sequence[int]] = {
+LISTS_OF_OPTION: dict[str, Sequence[int]] = {
     "cqm4": range(6), "cqm4i": range(3), "cqm4iy": (0,), "cqm4ic": (1, 2), "cqm4p": range(3, 6), "cqm4py": (3,),
     "cqm4pc": (4, 5), "cqm8": (6, 7), "cqm8i": (6,), "cqm8p": (7,),
 }  # fmt: skip
@@ -39,10 +39,10 @@ def scaling_lists(cqm: str) -> ScalingLists:
     return parse_lists(data.decode("ascii", "replace"), cqm)
 
 
-def with_parts(lists: ScalingLists, given: Mapping[str, str | None]) -> ScalingLists:
-    """The lists with those of the options PARTS in their place. given: numbers in raster order, by option; OptionError."""
+def with_options(lists: ScalingLists, given: Mapping[str, str | None]) -> ScalingLists:
+    """The lists, some replaced by options. given: numbers in raster order, by option of LISTS_OF_OPTION; OptionError."""
     replaced = list(lists)
-    for option, indices in PARTS.items():
+    for option, indices in LISTS_OF_OPTION.items():
         text = given.get(option)
         for index in indices if text is not None else ():
             replaced[index] = _of_numbers(str(text), ZIGZAG_4x4.tolist() if index < 6 else ZIGZAG_8x8.tolist(), option)

@@ -85,11 +85,11 @@ def _word(value: object) -> str | None:
 
 def _without_trellis(value: object) -> str:
     """RD of RD:TRELLIS with a TRELLIS that x264 has, beside 0; "" for other values."""
-    parts = value.replace(",", ":").split(":") if isinstance(value, str) else value
-    if not isinstance(parts, list | tuple) or len(parts) != 2:
+    words = value.replace(",", ":").split(":") if isinstance(value, str) else value
+    if not isinstance(words, list | tuple) or len(words) != 2:
         return ""
     try:
-        strength, of_trellis = map(float, parts)
+        strength, of_trellis = map(float, words)
     except (TypeError, ValueError, OverflowError):
         return ""
     return f"{strength:g}" if 0 < of_trellis <= 10 and 0 <= strength <= 10 else ""

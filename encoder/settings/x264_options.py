@@ -170,13 +170,13 @@ class Unbuilt(NamedTuple):
             return value is True and other("profile") in _TOOLS_OF_PROFILES[self.name] and other(f"no_{self.name}") is False
         if self.name in ("weightb", "mbtree", "psy") and value is True:
             return other(f"no_{self.name}") is False
-        if self.name == "direct" and _parts(value) in map(_parts, ("none", "0")):
+        if self.name == "direct" and _comparable(value) in map(_comparable, ("none", "0")):
             return bool(other("bframes") == 0)
         if self.name == "no_mixed_refs" and value is True:
             return bool(other("ref") == 1)
         if self.is_switch:
             return isinstance(value, bool) and value in self.neutral
-        return not isinstance(value, bool) and _parts(value) in map(_parts, self.neutral)
+        return not isinstance(value, bool) and _comparable(value) in map(_comparable, self.neutral)
 
 
 def truth(value: object) -> object:
@@ -186,7 +186,7 @@ def truth(value: object) -> object:
     return {"0": False, "1": True}.get(value, value) if isinstance(value, str) else value
 
 
-def _parts(value: object) -> tuple[Any, ...]:
+def _comparable(value: object) -> tuple[Any, ...]:
     """The numbers and words of a value: "0:0.0", (0, 0) and "0,0" are alike."""
     try:
         words = re.split("[:,]", value) if isinstance(value, str) else value if isinstance(value, tuple | list) else [value]

@@ -206,20 +206,20 @@ class Ladder:
 
     def _streams_sad(self, x: int, y: int, w: int, h: int) -> Finish:
         """The array of SADs shared out over streams; the CPU compares a part while the next ones come."""
-        parts = self._fork()
-        for stream, first, count in parts:
+        shares = self._fork()
+        for stream, first, count in shares:
             arguments = [self.block, self.area, self.stride, first, w, h, self.results]
             self._launch("sad_all", (1, count), (self.n,), arguments, stream)
             self.results[first : first + count].get(self.got[first : first + count], stream)
 
         def finish() -> tuple[int, int, int]:
             best, number = COST_OUTSIDE, 0
-            for stream, first, count in parts:
+            for stream, first, count in shares:
                 self.gpu.synchronize(stream)
-                part = self.got[first : first + count].ravel()
-                k = int(part.argmin())
-                if part[k] < best:
-                    best, number = int(part[k]), first * self.n + k
+                sads = self.got[first : first + count].ravel()
+                k = int(sads.argmin())
+                if sads[k] < best:
+                    best, number = int(sads[k]), first * self.n + k
             return self._result(number, best)
 
         return finish

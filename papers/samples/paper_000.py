@@ -35,5 +35,5 @@ else:
                 ladder = fsbm.Ladder(gpu, variant, [previous, current])
                 ladder.run(blocks=[0])
                 start = time.perf_counter()
-                _, found = ladder.run()
-                print(f"{name:18s} residue {found.sum()}, {1000 * (time.perf_counter() - start):.1f} ms")
+                _, sads_of_rung = ladder.run()
+                print(f"{name:18s} residue {sads_of_rung.sum()}, {1000 * (time.perf_counter() - start):.1f} ms")

@@ -17,10 +17,10 @@ block, window = frames[1][y : y + 8, x : x + 8].astype(int), frames[0][y - 14 : 
 
 
 # %% One 4x4 SAD for each displacement and quarter; larger blocks by addition, as far as they stay in the 32x32 window
-def sads(part: np.ndarray, left: int, top: int) -> np.ndarray:
+def sads(block: np.ndarray, left: int, top: int) -> np.ndarray:
     """int[25, 25]: SADs of a part of the block that begins at (left, top) of it."""
-    views = np.lib.stride_tricks.sliding_window_view(window, part.shape)
-    return np.abs(views[top : top + 25, left : left + 25] - part).sum((2, 3))
+    views = np.lib.stride_tricks.sliding_window_view(window, block.shape)
+    return np.abs(views[top : top + 25, left : left + 25] - block).sum((2, 3))
 
 
 quarters = [sads(block[top : top + 4, left : left + 4], left, top) for top in (0, 4) for left in (0, 4)]
@@ -39,5 +39,5 @@ else:
             start = time.perf_counter()
             keys = work.run(name)
             print(f"{name} ({how}): {1000 * (time.perf_counter() - start) / 8:.2f} ms a picture")
-        vectors, found = work.vectors(keys)
-        print(f"on the GPU: vector {vectors[0, 3, y // 4, x // 4].tolist()}, SAD {found[0, 3, y // 4, x // 4]}")
+        vectors, sads = work.vectors(keys)
+        print(f"on the GPU: vector {vectors[0, 3, y // 4, x // 4].tolist()}, SAD {sads[0, 3, y // 4, x // 4]}")

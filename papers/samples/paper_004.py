@@ -29,12 +29,12 @@ print(f"a candidate: {anew} differences without reuse, 256 and at most {addition
 pad, n_mb = 48, 22 * 18
 qp = np.zeros(n_mb, np.uint8)  # QP 0: vectors cost nothing during the search, and a unit a bit after it
 zero, cost, mv = np.zeros((n_mb, 2), np.int16), np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16)
-start, found = SearchStart(zero, zero), SearchResult(cost, mv)
+start, search_result = SearchStart(zero, zero), SearchResult(cost, mv)
 vectors, sads = np.zeros((n_mb, 2), np.int16), np.zeros(n_mb, np.int32)
 reference = np.pad(previous, pad, mode="edge")
 work = {
     "plain loops, 16x16": lambda: scalar.full(current, previous, 16, 16, 16, False, np.arange(n_mb), vectors, sads),
-    "vectors, 41 partitions": lambda: full_search(current, reference, pad, start, qp, 16, 0, 18, found),
+    "vectors, 41 partitions": lambda: full_search(current, reference, pad, start, qp, 16, 0, 18, search_result),
 }
 for name, call in work.items():
     call()  # compiles

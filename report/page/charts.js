@@ -1,23 +1,23 @@
 // Small charts as SVG, and elements of the document; all text is set as text.
 
 function element(name, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  made.append(...children);
-  return made;
+  const node = Object.assign(document.createElement(name), properties);
+  node.append(...children);
+  return node;
 }
 
 // A small square of a colour, for keys and legends.
 function swatch(colour) {
-  const made = element("i", { className: "swatch" });
-  made.style.background = colour;
-  return made;
+  const square = element("i", { className: "swatch" });
+  square.style.background = colour;
+  return square;
 }
 
 function svg(name, attributes = {}, text = "") {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== "") made.textContent = text;
-  return made;
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text !== "") node.textContent = text;
+  return node;
 }
 
 function chart(height, width = 312) {
@@ -26,10 +26,10 @@ function chart(height, width = 312) {
 
 // Rows of [name, value ...] as a table; with `head` the values are numbers to the right.
 function table(rows, head = null) {
-  const made = element("table", { className: head ? "numbers" : "" });
-  if (head) made.append(element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { textContent: text })))));
+  const node = element("table", { className: head ? "numbers" : "" });
+  if (head) node.append(element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { textContent: text })))));
   for (const [name, ...values] of rows) {
-    made.append(
+    node.append(
       element(
         "tr",
         {},
@@ -38,21 +38,21 @@ function table(rows, head = null) {
       ),
     );
   }
-  return made;
+  return node;
 }
 
 // Parts of a whole as one horizontal bar with a key: [name, value, colour].
-function shares(parts, unit) {
-  const total = parts.reduce((sum, [, value]) => sum + value, 0) || 1,
+function shares(rows, unit) {
+  const total = rows.reduce((sum, [, value]) => sum + value, 0) || 1,
     box = element("div", { className: "chart" }),
     bar = chart(14);
   let at = 0;
   const key = element("div", { className: "keys" });
-  for (const [name, value, colour] of parts) {
+  for (const [name, value, colour] of rows) {
     if (!value) continue;
-    const part = svg("rect", { x: at, y: 0, width: Math.max(0.5, (value / total) * 312 - 0.5), height: 14, fill: colour });
-    part.append(svg("title", {}, `${name}: ${value.toLocaleString("en")} ${unit}, ${((100 * value) / total).toFixed(1)} %`));
-    bar.append(part);
+    const rect = svg("rect", { x: at, y: 0, width: Math.max(0.5, (value / total) * 312 - 0.5), height: 14, fill: colour });
+    rect.append(svg("title", {}, `${name}: ${value.toLocaleString("en")} ${unit}, ${((100 * value) / total).toFixed(1)} %`));
+    bar.append(rect);
     at += (value / total) * 312;
     const mark = swatch(colour);
     key.append(element("span", {}, mark, `${name} ${((100 * value) / total).toFixed(1)} %`));
@@ -74,10 +74,10 @@ function histogram(series, labels, title, first = 0) {
   for (let k = 0; k < count; k++) {
     let y = height - 14;
     for (const { values, colour, name } of series) {
-      const part = (values[k] / most) * (height - 26);
-      if (!part) continue;
-      y -= part;
-      const bar = svg("rect", { x: k * step, y, width: Math.max(0.6, step - 1), height: Math.max(0.4, part), fill: colour });
+      const size = (values[k] / most) * (height - 26);
+      if (!size) continue;
+      y -= size;
+      const bar = svg("rect", { x: k * step, y, width: Math.max(0.6, step - 1), height: Math.max(0.4, size), fill: colour });
       bar.append(
         svg(
           "title",
@@ -142,7 +142,7 @@ function ticks(values) {
     wanted = (most - least || Math.abs(most) || 1) / 4;
   const power = 10 ** Math.floor(Math.log10(wanted)),
     step = [1, 2, 5, 10].find((k) => k * power >= wanted) * power,
-    found = [];
-  for (let k = Math.floor(least / step); k <= Math.ceil(most / step); k++) found.push(k * step);
-  return found.length > 1 ? found : [found[0], found[0] + step];
+    ticks = [];
+  for (let k = Math.floor(least / step); k <= Math.ceil(most / step); k++) ticks.push(k * step);
+  return ticks.length > 1 ? ticks : [ticks[0], ticks[0] + step];
 }

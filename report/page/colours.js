@@ -16,8 +16,8 @@ const DIVERGING = [
 function mixed(stops, t) {
   const at = Math.min(Math.max(t, 0), 1) * (stops.length - 1),
     k = Math.min(Math.floor(at), stops.length - 2),
-    part = at - k;
-  return stops[k].map((value, c) => Math.round(value + (stops[k + 1][c] - value) * part));
+    fraction = at - k;
+  return stops[k].map((value, c) => Math.round(value + (stops[k + 1][c] - value) * fraction));
 }
 const STOPS = Array.from({ length: VIRIDIS.length / 3 }, (_, k) => VIRIDIS.slice(3 * k, 3 * k + 3));
 const viridis = (t) => mixed(STOPS, t);

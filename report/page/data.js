@@ -52,8 +52,8 @@ function fromFolder(key) {
 }
 
 async function piece(key) {
-  const found = document.getElementById(key);
-  return fromBase64(found ? found.textContent : await fromFolder(key));
+  const script = document.getElementById(key);
+  return fromBase64(script ? script.textContent : await fromFolder(key));
 }
 
 async function inflate(bytes) {
@@ -111,10 +111,10 @@ class Arrays {
   }
   // Bits of a kind of syntax elements; the residual's root mean square.
   bitsOf(kind, mb) {
-    return this.kinds[kind * this.n + mb] / META.constants.kind_parts;
+    return this.kinds[kind * this.n + mb] / META.constants.kind_scale;
   }
   residual(mb) {
-    return this.energy[mb] / META.constants.energy_parts / 16;
+    return this.energy[mb] / META.constants.energy_scale / 16;
   }
   // The vector of a 4x4 block in raster order, quarter samples; null where the list is not used.
   vectorOf(mb, list, block) {
@@ -150,24 +150,24 @@ class Stream {
   }
   // The arrays of a frame, a promise.
   arrays(n) {
-    let found = this.kept.get(n);
-    if (found) this.kept.delete(n);
+    let promise = this.kept.get(n);
+    if (promise) this.kept.delete(n);
     else {
-      found = piece(`${this.key}f${n}`)
+      promise = piece(`${this.key}f${n}`)
         .then(inflate)
         .then((buffer) => {
           const arrays = new Arrays(buffer);
-          this.keptBytes += found.size = arrays.size;
+          this.keptBytes += promise.size = arrays.size;
           for (const [k, old] of this.kept) {
-            if (this.keptBytes <= ARRAYS_KEPT || old === found) break;
+            if (this.keptBytes <= ARRAYS_KEPT || old === promise) break;
             this.keptBytes -= old.size || 0;
             this.kept.delete(k);
           }
           return arrays;
         });
     }
-    this.kept.set(n, found);
-    return found;
+    this.kept.set(n, promise);
+    return promise;
   }
   // The frame that a reference index means, in display order; -1: unknown or not on the page.
   referred(n, slice, list, index) {

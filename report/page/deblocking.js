@@ -5,7 +5,7 @@ const SLICE_DISABLE = META.constants.slice_columns.indexOf("disable_deblocking_f
 // bS of a frame: uint8, 32 for each macroblock: vertical edges from left to right, then horizontal ones, 4 pieces of each.
 function boundaryStrengths(stream, n, arrays) {
   if (arrays.strengths) return arrays.strengths;
-  const found = (arrays.strengths = new Uint8Array(32 * arrays.n)),
+  const strengths = (arrays.strengths = new Uint8Array(32 * arrays.n)),
     { lists, slices } = stream.frames[n],
     width = stream.mb_width;
   const coded = Uint16Array.from({ length: arrays.n }, (_, mb) => codedBlocks(arrays, mb));
@@ -28,7 +28,7 @@ function boundaryStrengths(stream, n, arrays) {
         for (let k = 0; k < 4; k++) {
           const q = direction ? 4 * edge + k : 4 * k + edge,
             p = edge ? q - (direction ? 4 : 1) : direction ? 12 + k : 4 * k + 3;
-          found[32 * mb + 16 * direction + 4 * edge + k] =
+          strengths[32 * mb + 16 * direction + 4 * edge + k] =
             isIntra(arrays.type[mb]) || isIntra(arrays.type[other])
               ? edge
                 ? 3
@@ -41,7 +41,7 @@ function boundaryStrengths(stream, n, arrays) {
         }
       }
   }
-  return found;
+  return strengths;
 }
 
 // Bit k is set where the transform block with luma block k has levels.

@@ -179,9 +179,9 @@ class App {
           most = Math.max(most, frame.qp_most);
         }
       else if (arrays) {
-        const found = mapValues(map, arrays);
-        least = Math.min(least, MAPS[map].flipped ? found.least : 0);
-        most = Math.max(most, found.most);
+        const range = mapValues(map, arrays);
+        least = Math.min(least, MAPS[map].flipped ? range.least : 0);
+        most = Math.max(most, range.most);
       }
     }
     return (this.rangeKept = least <= most ? [least, most] : [0, 1]);
@@ -197,34 +197,34 @@ class App {
 
   captionOf(view) {
     const frame = view.stream.frames[view.n];
-    const parts = [
+    const phrases = [
       `${STREAMS.length > 1 ? `${"AB"[view.stream.number]}  ` : ""}frame ${view.n}`,
       `${FRAME_TYPES[frame.type]}${frame.idr ? " IDR" : ""}`,
       `${Math.round(frame.bits / 8).toLocaleString("en")} bytes`,
       `QP ${decimals(frame.qp, 1)}`,
     ];
-    if (frame.psnr) parts.push(`${decimals(frame.psnr[0])} dB`);
-    return parts.join("   ");
+    if (frame.psnr) phrases.push(`${decimals(frame.psnr[0])} dB`);
+    return phrases.join("   ");
   }
 
   hover(view, event) {
-    const found = event ? view.at(event) : { mb: -1 },
+    const hit = event ? view.at(event) : { mb: -1 },
       tip = byId("tip");
-    this.placeText = found.mb < 0 ? "" : `${found.x}, ${found.y}   zoom ${decimals(PLACE.scale)}`;
+    this.placeText = hit.mb < 0 ? "" : `${hit.x}, ${hit.y}   zoom ${decimals(PLACE.scale)}`;
     byId("place") && (byId("place").textContent = this.placeText);
-    tip.hidden = found.mb < 0 || !view.arrays;
+    tip.hidden = hit.mb < 0 || !view.arrays;
     if (!tip.hidden) {
-      const rows = macroblockRows(view.stream, view.n, view.arrays, found.mb, true),
-        motion = motionRows(view.stream, view.n, view.arrays, found.mb);
+      const rows = macroblockRows(view.stream, view.n, view.arrays, hit.mb, true),
+        motion = motionRows(view.stream, view.n, view.arrays, hit.mb);
       const text = motion
         .slice(0, 4)
         .map(([at, r0, v0, r1, v1]) => [at, [r0 && `L0 ${r0}: ${v0}`, r1 && `L1 ${r1}: ${v1}`].filter(Boolean).join("   ")]);
       if (motion.length > 4) text.push(["", `... ${motion.length} partitions`]);
-      if (found.mb !== this.hovered) tip.replaceChildren(table([...rows, ...text]));
+      if (hit.mb !== this.hovered) tip.replaceChildren(table([...rows, ...text]));
       placeTip(tip, event);
     }
-    if (found.mb === this.hovered) return;
-    this.hovered = found.mb;
+    if (hit.mb === this.hovered) return;
+    this.hovered = hit.mb;
     for (const each of this.views) each.draw();
     if (this.state.tab === "macroblock" && this.state.mb < 0) this.showPanel();
   }

@@ -1,6 +1,6 @@
 // The panels beside the picture that follow the current frame: its macroblock, its facts.
 
-const percent = (part, whole) => `${((100 * part) / (whole || 1)).toFixed(1)} %`;
+const percent = (share, whole) => `${((100 * share) / (whole || 1)).toFixed(1)} %`;
 const decimals = (value, digits = 2) => (value === undefined || value === null ? "" : value.toFixed(digits));
 const vectorText = ([x, y]) => `${decimals(x / 4)}, ${decimals(y / 4)}`;
 

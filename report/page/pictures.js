@@ -115,9 +115,9 @@ class Pictures {
     const picture = frame
       .copyTo(data)
       .then((layout) => {
-        const found = { width, height, format, colorSpace, data, layout };
-        this.kept.set(n, found);
-        return found;
+        const decoded = { width, height, format, colorSpace, data, layout };
+        this.kept.set(n, decoded);
+        return decoded;
       })
       .finally(() => frame.close());
     this.copies = Promise.all([this.copies, picture]);

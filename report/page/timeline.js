@@ -150,10 +150,10 @@ class Timeline {
       most = -Infinity;
     for (const stream of STREAMS)
       for (let k = first; k < Math.min(end, stream.frames.length); k++) {
-        const found = value(stream.frames[this.frameAt(k, stream)], stream);
-        if (Number.isFinite(found)) {
-          least = Math.min(least, found);
-          most = Math.max(most, found);
+        const number = value(stream.frames[this.frameAt(k, stream)], stream);
+        if (Number.isFinite(number)) {
+          least = Math.min(least, number);
+          most = Math.max(most, number);
         }
       }
     if (least > most) return;

@@ -78,16 +78,16 @@ function totalsPanel() {
 
 function typeTable(stream) {
   const rows = FRAME_TYPES.map((name, k) => [name, stream.frames.filter((frame) => frame.type === k)]).filter(
-    ([, found]) => found.length,
+    ([, frames]) => frames.length,
   );
   rows.push(["all", stream.frames]);
   return table(
-    rows.map(([name, found]) => [
+    rows.map(([name, frames]) => [
       name,
-      found.length.toLocaleString("en"),
-      (sum(found.map((f) => f.bits)) / 8).toLocaleString("en"),
-      Math.round(sum(found.map((f) => f.bits)) / 8 / found.length).toLocaleString("en"),
-      decimals(sum(found.map((f) => f.qp)) / found.length),
+      frames.length.toLocaleString("en"),
+      (sum(frames.map((f) => f.bits)) / 8).toLocaleString("en"),
+      Math.round(sum(frames.map((f) => f.bits)) / 8 / frames.length).toLocaleString("en"),
+      decimals(sum(frames.map((f) => f.qp)) / frames.length),
     ]),
     ["type", "frames", "bytes", "mean", "QP"],
   );
@@ -96,12 +96,12 @@ function typeTable(stream) {
 function kindShares(stream) {
   const { totals } = stream,
     rest = sum(totals.header_bits);
-  const found = META.constants.kinds.map((name, k) => [
+  const shares = META.constants.kinds.map((name, k) => [
     name,
     Math.round(sum(totals.kinds.map((row) => row[k])) / totals.unit),
     KIND_COLOURS[k + 1],
   ]);
-  return [["headers, other NAL units", rest, KIND_COLOURS[0]], ...found];
+  return [["headers, other NAL units", rest, KIND_COLOURS[0]], ...shares];
 }
 
 function frameTypeKey() {

@@ -29,22 +29,22 @@ function partitions(arrays, mb) {
       [8, 0, 8, 16],
     ];
   const detail = Math.max(arrays.detail[mb] & 3, arrays.detail[mb] >> 2),
-    found = [];
+    blocks = [];
   if (type === B_SKIP || type === B_DIRECT) {
     if (detail <= 1) return [[0, 0, 16, 16]];
-    for (const [x, y] of HALF) divide(found, x, y, detail === 3 && !isUniform(arrays, mb, x, y) ? [4, 4] : [8, 8]);
-    return found;
+    for (const [x, y] of HALF) divide(blocks, x, y, detail === 3 && !isUniform(arrays, mb, x, y) ? [4, 4] : [8, 8]);
+    return blocks;
   }
   HALF.forEach(([x, y], quadrant) => {
     const sub = arrays.sub[arrays.subAt[mb] + quadrant];
     const fine = sub === SUB_DIRECT && detail === 3 && !isUniform(arrays, mb, x, y);
-    divide(found, x, y, sub === SUB_DIRECT ? (fine ? [4, 4] : [8, 8]) : SUB_SIZES[sub]);
+    divide(blocks, x, y, sub === SUB_DIRECT ? (fine ? [4, 4] : [8, 8]) : SUB_SIZES[sub]);
   });
-  return found;
+  return blocks;
 }
 
-function divide(found, x, y, [width, height]) {
-  for (let dy = 0; dy < 8; dy += height) for (let dx = 0; dx < 8; dx += width) found.push([x + dx, y + dy, width, height]);
+function divide(blocks, x, y, [width, height]) {
+  for (let dy = 0; dy < 8; dy += height) for (let dx = 0; dx < 8; dx += width) blocks.push([x + dx, y + dy, width, height]);
 }
 
 // Whether the four blocks of a quadrant have one motion.

@@ -165,9 +165,9 @@ class View {
     for (let mb = 0; mb < arrays.n; mb++) {
       const cx = x + (16 * (mb % stream.mb_width) + 8 - stream.crop2[0]) * scale,
         cy = y + (16 * Math.floor(mb / stream.mb_width) + 8 - stream.crop2[1]) * scale;
-      const found = value(arrays, mb) - (other ? value(other, mb) : 0);
-      if (cx < -20 || cy < -20 || cx > this.size[0] + 20 || cy > this.size[1] + 20 || Number.isNaN(found)) continue;
-      const text = (other && found > 0 ? "+" : "") + (Number.isInteger(found) ? found : found.toFixed(1));
+      const number = value(arrays, mb) - (other ? value(other, mb) : 0);
+      if (cx < -20 || cy < -20 || cx > this.size[0] + 20 || cy > this.size[1] + 20 || Number.isNaN(number)) continue;
+      const text = (other && number > 0 ? "+" : "") + (Number.isInteger(number) ? number : number.toFixed(1));
       context.strokeText(text, cx, cy);
       context.fillText(text, cx, cy);
     }

@@ -29,7 +29,7 @@ class SourceHandles(NamedTuple):
     y: int
     u: int
     v: int
-    made: int
+    measured: int
     read: int
 
     @property
@@ -41,14 +41,14 @@ class SourceHandles(NamedTuple):
 class Buffer(NamedTuple):
     """Memory for a frame, used again once it is read; sums, energies: page-locked, of what is measured.
 
-    Events: made, behind the measurements; seen, behind the lookahead's read; read, behind the copy to the loop's arrays.
+    Events: measured, behind the measurements; seen, behind the lookahead's read; read, behind the copy to the loop's arrays.
     """
 
     planes: "tuple[DeviceArray, ...]"  # Y, Cb, Cr, uint8 of coded size
     energy: "DeviceArray"  # int32[n_mb]
     sums: np.ndarray  # int32[2, n], block_sums in scheduler/arrays.py
     energies: np.ndarray  # int32[n_mb]
-    made: Event
+    measured: Event
     seen: Event
     read: Event
     handles: SourceHandles
@@ -60,12 +60,12 @@ class GpuSource:
 
     def __init__(self, gpu: "Device", buffer: Buffer, outside: np.ndarray) -> None:
         self._gpu, self.buffer, self.outside = gpu, buffer, outside
-        self._is_made = False  # seen to be: the driver need not be asked again
+        self._is_measured = False  # seen to be: the driver need not be asked again
 
-    def is_made(self) -> bool:
+    def is_measured(self) -> bool:
         """Whether the copy and the measurements are over; does not wait. The context must be current. GpuLost."""
-        self._is_made = self._is_made or self._gpu.done(self.buffer.made)
-        return self._is_made
+        self._is_measured = self._is_measured or self._gpu.done(self.buffer.measured)
+        return self._is_measured
 
     def sums(self) -> np.ndarray:
         """int32[2, n]: sums of blocks, and of squares, as long as the frame waits; GpuLost."""
@@ -84,12 +84,12 @@ class GpuSource:
             return self.buffer.planes[0].get()
 
     def _wait(self) -> None:
-        if self._is_made:
+        if self._is_measured:
             return
         try:
             with self._gpu:
-                self._gpu.synchronize(self.buffer.made)
-            self._is_made = True
+                self._gpu.synchronize(self.buffer.measured)
+            self._is_measured = True
         except GpuLost as lost:
             raise GpuLost(f"{lost}; source frames on it are lost too") from None
 

@@ -353,8 +353,8 @@ def upload_shape(mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[in
 
     The samples come first, at the start of a page, where files are read faster (benchmarks/results).
     """
-    parts = sum(height * width for height, width in display), _params_size(mb_height), 4 + mb_height * -(-display[0][1] // 16)
-    return (sum(map(_aligned, parts)),)
+    sizes = sum(height * width for height, width in display), _params_size(mb_height), 4 + mb_height * -(-display[0][1] // 16)
+    return (sum(map(_aligned, sizes)),)
 
 
 def split_upload(upload: A, display: Sequence[tuple[int, int]]) -> tuple[A, A]:

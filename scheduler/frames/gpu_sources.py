@@ -56,7 +56,7 @@ class GpuSourcePool:
         try:
             with gpu:
                 buffer = self._free.pop() if self._free else self._make()
-                while self._owners and self._owners[0][0].is_made():
+                while self._owners and self._owners[0][0].is_measured():
                     self._owners.popleft()
                 if self._records:
                     self._replay(source, buffer, outside)
@@ -79,7 +79,7 @@ class GpuSourcePool:
         state = {**self._state, **dict(zip(SOURCES, buffer.planes)), **source.numbers, "outside": outside}
         STAGES[source.stage].launch({**state, **memory.load_from_gpu(source.pointers)}, (), stream)
         self._measure(buffer, state)
-        memory.end_read(stream, source, gpu.record(buffer.made, stream))
+        memory.end_read(stream, source, gpu.record(buffer.measured, stream))
 
     def _replay(self, source: DeviceFrame, buffer: Buffer, outside: np.ndarray) -> None:
         """The same by a recording. What differs between frames of a key: addresses, distances, streams."""
@@ -97,7 +97,7 @@ class GpuSourcePool:
             recording.rebind(buffer.on_host, table)
             gpu.replay(recording)
         if order.host_waits:
-            gpu.synchronize(buffer.made)
+            gpu.synchronize(buffer.measured)
 
     def _placeholders(self, source: DeviceFrame, buffer: Buffer) -> tuple[DeviceFrame, Buffer, DeviceArray]:
         """The arguments of `_issue` with placeholders, in the order of the table of `_replay`."""
@@ -132,10 +132,10 @@ class GpuSourcePool:
         planes = tuple(gpu.array(ARRAYS[name].shape(self._size), Sample, _WHAT) for name in SOURCES)
         n_energies = n_mb if self._with_energies else 1
         sums = gpu.pinned(ARRAYS["block_sums"].shape(self._size), np.int32)
-        made, seen, read = (gpu.record(gpu.event(), self._stream) for _ in range(3))
+        measured, seen, read = (gpu.record(gpu.event(), self._stream) for _ in range(3))
         energy, energies = gpu.array((n_energies,), np.int32, _WHAT), gpu.pinned((n_energies,), np.int32)
         y, u, v = planes
-        handles = SourceHandles(y.ptr, u.ptr, v.ptr, made.handle, read.handle)
-        on_host = HostBuffers(sums, energies, made, seen, read)
-        self._buffers.append(Buffer(planes, energy, sums, energies, made, seen, read, handles, on_host))
+        handles = SourceHandles(y.ptr, u.ptr, v.ptr, measured.handle, read.handle)
+        on_host = HostBuffers(sums, energies, measured, seen, read)
+        self._buffers.append(Buffer(planes, energy, sums, energies, measured, seen, read, handles, on_host))
         return self._buffers[-1]

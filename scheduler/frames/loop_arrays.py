@@ -103,8 +103,8 @@ class Arrays(Generic[A]):
     def allocate(cls, settings: CodingSettings, executor: ArrayMemory[A]) -> "Arrays[A]":
         """The arrays of an encode."""
         # frames that are no references may still be read, or coded, while the next ones are coded
-        beside = executor.parallel_b_frames + executor.run_ahead
-        extra_slots = beside + (settings.has_b_frames and (executor.frames_on_device > 0 or executor.parallel_b_frames > 0))
+        extra = executor.parallel_b_frames + executor.run_ahead
+        extra_slots = extra + (settings.has_b_frames and (executor.frames_on_device > 0 or executor.parallel_b_frames > 0))
         slots = settings.dpb_frames + 1 + extra_slots
         references = References.allocate(slots + settings.weighted_copies, settings.size, executor.zeros)
         workspace = Workspace(settings.size, settings.most_searches, executor.zeros)

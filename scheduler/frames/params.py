@@ -48,16 +48,16 @@ def decision_params(params: A) -> A:
 def list_state(block: A, n_ref: int, n_ref1: int) -> dict[str, A]:
     """Arguments of the stages by name, parts of `decision_params`; n_ref, n_ref1: entries of both lists."""
 
-    def part(at: int, count: int) -> A:
+    def numbers(at: int, count: int) -> A:
         return block[at - WEIGHTS : at - WEIGHTS + count]
 
     entries = max(1, n_ref + n_ref1)
     return {
         "weights": block[: DISTANCES - WEIGHTS],
-        "ref_slots": part(SLOTS, entries),
-        "searched_slots": part(SEARCHED_SLOTS, entries),
-        "previous_distances": part(PREVIOUS_DISTANCES, MOST_LISTED),
-        "bi_weights": part(BI_WEIGHTS, max(1, n_ref * n_ref1)),
+        "ref_slots": numbers(SLOTS, entries),
+        "searched_slots": numbers(SEARCHED_SLOTS, entries),
+        "previous_distances": numbers(PREVIOUS_DISTANCES, MOST_LISTED),
+        "bi_weights": numbers(BI_WEIGHTS, max(1, n_ref * n_ref1)),
     }
 
 

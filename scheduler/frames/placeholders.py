@@ -61,7 +61,7 @@ class Placeholders:
         make_frame: Callable[[Zeros[DeviceArray]], GpuFrame], make_input: Callable[[Zeros[DeviceArray]], State],
     ) -> None:  # fmt: skip
         """frames: each frame's own arrays on the GPU, and its upload target; make_frame, make_input: make such."""
-        self._gpu, self._n_made = gpu, 0
+        self._gpu, self._n_addresses = gpu, 0
         self.frame, self.input = make_frame(self._next), make_input(self._next)
         own_arrays = _own_arrays(self.frame, self.input)
         assert [array.ptr for array in own_arrays] == [placeholder_address(k) for k in range(len(own_arrays))]
@@ -76,8 +76,8 @@ class Placeholders:
         ]
         self.previous = PreviousFrame(self._like(self.frame.ref_idx), self._like(self.frame.mv), ())
         colocated = {"kept_still": self._like(motion["kept_still"])}
-        self.handles = SourceHandles(*(placeholder_address(self._n_made + k) for k in range(len(NO_SOURCE))))
-        first = self._n_made + len(NO_SOURCE)
+        self.handles = SourceHandles(*(placeholder_address(self._n_addresses + k) for k in range(len(NO_SOURCE))))
+        first = self._n_addresses + len(NO_SOURCE)
 
         def entry(number: int) -> DeviceArray:
             return DeviceArray(gpu, placeholder_address(first + number), luma.shape, luma.dtype)
@@ -85,8 +85,8 @@ class Placeholders:
         self.references = ReferencePlaceholders(references, decoded, kept, colocated, entry)
 
     def _next(self, shape: Sequence[int], dtype: DTypeLike) -> DeviceArray:
-        self._n_made += 1
-        return DeviceArray(self._gpu, placeholder_address(self._n_made - 1), shape, dtype)
+        self._n_addresses += 1
+        return DeviceArray(self._gpu, placeholder_address(self._n_addresses - 1), shape, dtype)
 
     def _like(self, array: DeviceArray) -> DeviceArray:
         return self._next(array.shape, array.dtype)

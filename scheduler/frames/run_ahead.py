@@ -16,7 +16,7 @@ from .frame import FrameArrays, References, upload_shape
 MOST_AHEAD = 6
 # These frames take at most one part in so many of the free memory. Two encodes at once take less than so many frames do,
 # so that what fits without these frames fits with them.
-MEMORY_PARTS = 160
+MEMORY_DIVISOR = 160
 
 
 class RunAhead(NamedTuple):
@@ -29,7 +29,7 @@ class RunAhead(NamedTuple):
     def frames(self, streams: int, free_bytes: int) -> int:
         """Frames in flight beyond one of each stream. streams: for B frames; free_bytes: of the GPU's memory."""
         pairs = max(1, (self.gops + 1) // 2)
-        in_memory = free_bytes // (MEMORY_PARTS * pairs * self.frame_bytes)
+        in_memory = free_bytes // (MEMORY_DIVISOR * pairs * self.frame_bytes)
         return max(0, min(MOST_AHEAD, self.most - streams, in_memory))
 
 

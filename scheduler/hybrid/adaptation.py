@@ -47,7 +47,7 @@ class Adaptation:
         self._probing = probing if replan is not None and models is not None else None
         self._idle = idle_devices(plan)
         self._window = self._turn = 0  # frames left in the WINDOW of a probe; index of the next idle device
-        self._asked = False  # no measurement of the last probe has arrived yet
+        self._is_unanswered = False  # no measurement of the last probe has arrived yet
         self._begun = 0.0  # time at which the last frame or probe began
         self._since_plan = 0
         self._planning: Future[Plan | None] | None = None
@@ -86,9 +86,9 @@ class Adaptation:
         elif self.models is not None and self.knows() and self._replan is not None:
             if self._since_plan > SETTLING and self.models.drift() > DRIFT:
                 self._begin_plan()
-            elif answered and self._asked and self._probing is not None:
+            elif answered and self._is_unanswered and self._probing is not None:
                 self._probing.confirmed()
-            self._asked = self._asked and not answered
+            self._is_unanswered = self._is_unanswered and not answered
         if self._probing is not None:
             self._probe(n_ref)
 
@@ -112,7 +112,7 @@ class Adaptation:
         if probing.due(is_gpu(device) or any(of == device for _, of in self._seen)):
             self.probe = probe(self.plan, k)
             if self.probe is not None:
-                self._window, self._asked = WINDOW, True
+                self._window, self._is_unanswered = WINDOW, True
                 self._turn += 1
                 self.probes += 1
 

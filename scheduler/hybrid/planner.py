@@ -73,13 +73,13 @@ def _where(plan: Plan) -> str:
     if plan.single is not None:
         return f"everything on {plan.single}"
     total = plan.mb_height * len([stage for stage in plan.rows if stage in SPLITTING])
-    parts = []
+    phrases = []
     for k, device in enumerate(plan.devices):
         share = sum(min(rows[k], plan.mb_height) for stage, rows in plan.rows.items() if stage in SPLITTING)
-        parts.append(f"{device} {100 * share / total:.0f} % of the rows")
+        phrases.append(f"{device} {100 * share / total:.0f} % of the rows")
     deciding = plan.rows[DECIDING if DECIDING in plan.rows else "rd_decision"]
     decider = plan.devices[max(range(len(plan.devices)), key=lambda k: deciding[k])]
-    return f"{', '.join(parts)}, mode decision on {decider}"
+    return f"{', '.join(phrases)}, mode decision on {decider}"
 
 
 def _ms(seconds: float) -> str:

@@ -8,7 +8,7 @@ is limited to SHARE of the encode. While results confirm the plan, probes become
 from .plan import SPLITTING, Plan
 
 SHARE = 0.005  # maximum share of time for probes, without the last probe
-PART = 16  # a probe takes 1 / PART of the rows of each stage that splits
+ROWS_DIVISOR = 16  # a probe takes 1 / ROWS_DIVISOR of the rows of each stage that splits
 LOADING = 0.5  # seconds: expected minimum cost if the device must load its kernels
 LEAST = 8  # expected minimum cost of a probe: 1 / LEAST of a frame
 MOST_INTERVAL_FACTOR = 64  # maximum of `rarely`
@@ -67,7 +67,7 @@ def idle_devices(plan: Plan) -> list[int]:
 def probe(plan: Plan, k: int) -> Plan | None:
     """The plan of one frame in which idle device k takes a few rows of each stage that splits; None if none are free."""
     height = plan.mb_height
-    few, rows = max(1, height // PART), {}
+    few, rows = max(1, height // ROWS_DIVISOR), {}
     for stage, rows_before in plan.rows.items():
         probe_rows = list(rows_before)
         if stage in SPLITTING and sum(rows_before) == height:

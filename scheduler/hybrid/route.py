@@ -249,7 +249,7 @@ class _Route:
         rows_in = self.valid.get(key, {})
         lacking: Rows = ((row0, row1),)
         for a, b in rows_in.get(memory, ()):
-            lacking = tuple(part for span in lacking for part in without((span,), a, b))
+            lacking = tuple(rest for span in lacking for rest in without((span,), a, b))
         for other in self.memories:
             if other == memory or other not in rows_in:
                 continue
@@ -257,7 +257,7 @@ class _Route:
                 for a, b in common(rows_in[other], *span):
                     self.copy(key, a, b, other, memory)
                     rows_in[memory] = union(rows_in.get(memory, ()), a, b)
-                    lacking = tuple(part for rows in lacking for part in without((rows,), a, b))
+                    lacking = tuple(rest for rows in lacking for rest in without((rows,), a, b))
 
     def copy(self, key: Key, row0: int, row1: int, source: str, target: str) -> None:
         op, needs = len(self.ops), set[int]()

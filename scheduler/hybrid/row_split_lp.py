@@ -85,10 +85,10 @@ class RowSplitLp:
         device = self.placement.get(stage, REPEATED)
         return {}, float(self.height if device == REPEATED or device == k else 0)
 
-    def at_most(self, parts: Iterable[tuple[float, tuple[dict[int, float], float]]], limit: float = 0.0) -> None:
+    def at_most(self, terms: Iterable[tuple[float, tuple[dict[int, float], float]]], limit: float = 0.0) -> None:
         """Sum of factor * (coefficients, constant) <= limit."""
         total: dict[int, float] = {}
-        for factor, (coefficients, constant) in parts:
+        for factor, (coefficients, constant) in terms:
             limit -= factor * constant
             for column, value in coefficients.items():
                 total[column] = total.get(column, 0.0) + factor * value
@@ -155,7 +155,7 @@ class RowSplitLp:
                     if feed.reader == stage and work:
                         self._fed(feed, k, work)
         for k in ks:
-            load = [part for stage in self.order for part in self.work(stage, k)]
+            load = [term for stage in self.order for term in self.work(stage, k)]
             self.at_most([*load, (-1.0, self.period)])
         self._results()
 
@@ -169,18 +169,18 @@ class RowSplitLp:
                 cut = [(1.0, self.share(feed.reader, j)) for j in range(k + 1)]
                 cut += [(-1.0, self.share(feed.writer, j)) for j in range(k + 1)]
                 self.at_most([*cut, (-1.0, move)])
-                self.at_most([*((-factor, part) for factor, part in cut), (-1.0, move)])
+                self.at_most([*((-factor, share) for factor, share in cut), (-1.0, move)])
 
     def _moved(self, stage: str, k: int) -> list[tuple[float, tuple[dict[int, float], float]]]:
-        parts = []
+        terms = []
         for feed in self.feeds:
             if feed.reader == stage and not feed.all_rows and stage in self.split and feed.writer in self.split:
                 for cut in (k - 1, k):
                     if 0 <= cut < self.count - 1:
                         seconds = self.rate(self.devices[cut], self.devices[cut + 1])[1]
                         column = self.column("m", f"{feed.writer}>{stage}", cut)
-                        parts.append((seconds * feed.bytes_a_row, ({column: 1.0}, 0.0)))
-        return parts
+                        terms.append((seconds * feed.bytes_a_row, ({column: 1.0}, 0.0)))
+        return terms
 
     def _fed(self, feed: Feed, k: int, work: list[tuple[float, tuple[dict[int, float], float]]]) -> None:
         """Rows written by other devices must arrive before the stage starts."""
@@ -193,9 +193,9 @@ class RowSplitLp:
                 continue
             latency, seconds = self.rate(self.devices[j], self.devices[k])
             rows = self.share(feed.reader, k) if feed.writer not in self.split and not feed.all_rows else written
-            parts = [(1.0, self.end(feed.writer, j)), (seconds * feed.bytes_a_row, rows), (latency, ({}, 1.0)), *work]
-            parts += [(-1.0, self.period)] if feed.before else []
-            self.at_most([*parts, (-1.0, self.end(feed.reader, k))])
+            terms = [(1.0, self.end(feed.writer, j)), (seconds * feed.bytes_a_row, rows), (latency, ({}, 1.0)), *work]
+            terms += [(-1.0, self.period)] if feed.before else []
+            self.at_most([*terms, (-1.0, self.end(feed.reader, k))])
 
     def _results(self) -> None:
         """Results of a GPU are downloaded within a period."""

@@ -51,7 +51,7 @@ class CpuWorker(Executor):
     def work(self, names: Sequence[str], row0: int, row1: int, state: State) -> Seconds:
         """Run one step of stages on rows [row0, row1). Returns the wall seconds of each."""
         if (row0, row1) not in self._spans:
-            self._spans[row0, row1] = self._parts_of(row0, row1)
+            self._spans[row0, row1] = self._spans_of(row0, row1)
         times: Seconds = []
         begin = time.perf_counter()
         self._worker_pool.run([self._split(names, state, times, self._spans[row0, row1])])
@@ -144,9 +144,9 @@ class GpuWorker(GpuMemory):
         before = self._clock.begin(stream) if self.clocked else None
         if isinstance(op, Run):
             stage = STAGES[op.stage]
-            part = {ROWS: (op.row0, op.row1), EVEN: (op.row0, op.row1), TICKETS: (op.row0, op.row1),
+            span = {ROWS: (op.row0, op.row1), EVEN: (op.row0, op.row1), TICKETS: (op.row0, op.row1),
                     SLICES: self._slices, SLICE_TICKETS: self._slices, FRAME: ()}[stage.split]  # fmt: skip
-            stage.launch(work.state(self.device, op.reference), part, stream)
+            stage.launch(work.state(self.device, op.reference), span, stream)
         else:
             pairs = work.pairs(self.device, op)
             for device_array, host in pairs:

@@ -45,19 +45,19 @@ class GpuFrame:
 
     def host_buffers(self) -> list[np.ndarray | Event]:
         """What a recording of its work is bound to beside the buffers of its batch."""
-        read = self.planes if self.source is None else (self.source.made, self.source.seen)
+        read = self.planes if self.source is None else (self.source.measured, self.source.seen)
         return [*read, *self._results]
 
     def host_numbers(self) -> list[int]:
         """Of the same."""
         source = self.source
-        read = map(address_of, self.planes) if source is None else (source.made.handle, source.seen.handle)
+        read = map(address_of, self.planes) if source is None else (source.measured.handle, source.seen.handle)
         return [*read, *self._result_addresses]
 
     def addresses(self) -> list[int]:
         """Of `arrays`, and of those of a source on the GPU: its luma and the energies of its macroblocks."""
-        source, own = self.source, self._addresses
-        return own if source is None else [*own, source.planes[0].ptr, source.energy.ptr]
+        source, addresses = self.source, self._addresses
+        return addresses if source is None else [*addresses, source.planes[0].ptr, source.energy.ptr]
 
 
 class Batch:

@@ -338,7 +338,7 @@ class GpuCosts:
             assert stream is not None
             read = enumerate((source.planes[0], source.energy), first + len(arrays))
             luma, energy = (self._placeholder(number, array) for number, array in read)
-            self._gpu.wait(stream, source.made)
+            self._gpu.wait(stream, source.measured)
             half_size(luma, 0, height, half, stream)
         if self._aq is not None:
             aq_offsets(energy, *self._aq, self._aq_offsets, arrays[-1], stream)

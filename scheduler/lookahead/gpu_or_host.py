@@ -154,7 +154,7 @@ class GpuOrHostCosts:
             else:
                 self._is_whole = True
                 return answer
-        return getattr(self._costs, name)(*([part.host_luma()] if isinstance(part, GpuSource) else part for part in given))
+        return getattr(self._costs, name)(*([one.host_luma()] if isinstance(one, GpuSource) else one for one in given))
 
     def _start(self) -> None:
         """Take the GPU; where that cannot be used, the executor, which uses it too, says so."""

@@ -18,7 +18,7 @@ class Target:
         contiguous = [plane.strides == (plane.shape[1], 1) for plane in planes]
         self.shapes = [plane.shape if fits else None for plane, fits in zip(planes, contiguous)]
         self.rows = np.array([(address_of(plane), 0, plane.shape[1], 0, plane.shape[0]) for plane in planes], np.int64)
-        self.parts = list(zip(self.planes, self.shapes, self.rows))  # rows as views
+        self.rows_of_planes = list(zip(self.planes, self.shapes, self.rows))  # rows as views
 
 
 @cache
@@ -55,7 +55,7 @@ class Copiers(NoGilThreads):
         """
         fence = self._own_fence if upload_fence is None else upload_fence
         semaphore, (set_place, begin, _) = self._begin(help_to_copy), _kernels()
-        for source, (plane, shape, row) in zip(sources, target.parts):
+        for source, (plane, shape, row) in zip(sources, target.rows_of_planes):
             if source.shape == shape and source.strides[1] == 1:
                 set_place(source, row)
             else:

@@ -66,8 +66,8 @@ class NoGilThreads:
 
     def _result(self, ticket: int) -> int:
         """See result_of."""
-        found: int = _result_of.call(self._job_ring, ticket)
-        return found
+        result: int = _result_of.call(self._job_ring, ticket)
+        return result
 
     def close(self) -> None:
         """End the threads: each finishes its current job and starts no other."""

@@ -424,8 +424,8 @@ def test_links_are_measured_on_the_emulated_gpu():
 # ---- what encodes make of it
 def tuning_of_here(**changes):
     models = guess([CPU, "cuda:0"], THREADS)
-    values = {"machine": Machine.here(), "models": models, "made": now(), "chosen": {"threads": 3, "gops": 2}} | changes
-    return Tuning(**values)
+    chosen = {"threads": 3, "gops": 2}
+    return Tuning(**{"machine": Machine.here(), "models": models, "measured_at": now(), "chosen": chosen} | changes)
 
 
 def test_an_encode_takes_what_was_chosen_and_says_what_it_cannot_use(tmp_path):

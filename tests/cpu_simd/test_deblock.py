@@ -91,13 +91,13 @@ def run(planes, state, offsets, idc, slice_first_mb, bands):
 
 @pytest.mark.parametrize("kind", ["noise", "steps", "bright"])
 @pytest.mark.parametrize("intra_share", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("made", [random_state, random_b_state])
-def test_equals_the_definition(made, kind, intra_share):
+@pytest.mark.parametrize("make_state", [random_state, random_b_state])
+def test_equals_the_definition(make_state, kind, intra_share):
     rng = np.random.default_rng(seed := 11)
     print("seed", seed)
     mb_width, mb_height = 4, 5
     for qp_low, qp_high, idc in ((0, 51, 0), (24, 40, 0), (30, 51, 2), (40, 51, 1)):
-        state = made(rng, mb_width * mb_height, intra_share, qp_low, qp_high)
+        state = make_state(rng, mb_width * mb_height, intra_share, qp_low, qp_high)
         planes = random_planes(rng, 16 * mb_height, 16 * mb_width, kind)
         offsets = (int(rng.integers(-12, 13)), 2 * int(rng.integers(-6, 7)), 2 * int(rng.integers(-6, 7)))
         slice_first_mb = np.array([0, 0, 2 * mb_width, 2 * mb_width, 4 * mb_width], np.int32)

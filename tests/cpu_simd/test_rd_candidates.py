@@ -169,8 +169,8 @@ def test_vectors_move_to_lower_true_costs(qp, psy_rd):
     planes = [np.clip(p + rng.integers(-9, 10, p.shape), 0, 255).astype(np.uint8) for p in pictures[1]]
     qps, lam, qp_c, bits = np.full(N_MB, qp, np.uint8), int(LAMBDA[qp]), int(QP_CHROMA[qp - 2]), np.zeros(N_BITS, np.int32)
     fill_bits(bits, P_SLICE, qp)
-    found = searched(rng, N_MB, 2, qps)
-    before, after = (Searches(*(array.copy() for array in found)) for _ in range(2))
+    original = searched(rng, N_MB, 2, qps)
+    before, after = (Searches(*(array.copy() for array in original)) for _ in range(2))
     results = []
     for subme, searches in ((6, before), (8, after)):
         costs = OtherCosts(np.full(N_MB, 9000, np.int32), np.zeros(N_MB, np.int32))
@@ -182,7 +182,7 @@ def test_vectors_move_to_lower_true_costs(qp, psy_rd):
     count = 0
     for mb in range(N_MB):
         for kind_of, _, parts, _ in DIVISIONS:
-            refs = [min((0, 1), key=lambda r, k=k: found.cost[r, mb, k]) for k, *_ in parts]
+            refs = [min((0, 1), key=lambda r, k=k: original.cost[r, mb, k]) for k, *_ in parts]
             of_parts = [(ref, mb, k) for (k, *_), ref in zip(parts, refs)]
             gain = sum(int(after.cost[at]) - int(before.cost[at]) for at in of_parts)
             if all((after.mv[at] == before.mv[at]).all() for at in of_parts):
@@ -192,7 +192,7 @@ def test_vectors_move_to_lower_true_costs(qp, psy_rd):
             for searches in (before, after):
                 vectors, at = [searches.mv[at].astype(int) for at in of_parts], (16 * (mb % 3), 16 * (mb // 3))
                 true, _ = true_cost(pool, planes, at, kind_of, parts, refs, vectors, (qp, qp_c, bits, psy_rd))
-                away = [vector - found.predictor[ref, mb] for vector, ref in zip(vectors, refs)]
+                away = [vector - original.predictor[ref, mb] for vector, ref in zip(vectors, refs)]
                 rate = sum(naive.se_bits(int(v)) for offset in away for v in offset)
                 values.append(true * lam // 256 + lam * rate)
             assert gain == values[1] - values[0] < 0

@@ -450,8 +450,8 @@ class EmulatedLibcuda:
     def cuGraphAddDependencies_v2(self, graph: Any, before: Any, after: Any, edge: bytes, count: Any) -> None:
         assert after._obj.value == before._obj.value + 1
 
-    def cuGraphInstantiateWithFlags(self, made: Any, graph: Any, flags: Any) -> None:
-        made._obj.value = graph.value
+    def cuGraphInstantiateWithFlags(self, executable: Any, graph: Any, flags: Any) -> None:
+        executable._obj.value = graph.value
 
     def cuGraphDestroy(self, graph: Any) -> None:
         self.graphs[graph.value - 1].clear()

@@ -27,11 +27,11 @@ SOURCE = """
 #include <string.h>
 static void *(*lookup)(const char *);
 void emulate(void *(*function)(const char *)) { lookup = function; }
-int cuGetProcAddress_v2(const char *name, void **found, int version, unsigned long long flags, void *status) {
-  return (*found = strcmp(name, "cuGetProcAddress") ? lookup(name) : cuGetProcAddress_v2) ? 0 : 500;
+int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags, void *status) {
+  return (*function = strcmp(name, "cuGetProcAddress") ? lookup(name) : cuGetProcAddress_v2) ? 0 : 500;
 }
-int cuGetProcAddress(const char *name, void **found, int version, unsigned long long flags) {
-  return cuGetProcAddress_v2(name, found, version, flags, 0);
+int cuGetProcAddress(const char *name, void **function, int version, unsigned long long flags) {
+  return cuGetProcAddress_v2(name, function, version, flags, 0);
 }
 """
 

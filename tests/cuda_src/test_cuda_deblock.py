@@ -58,7 +58,7 @@ def compare(got, want):
         assert len(wrong) == 0, f"plane {name}: {len(wrong)} wrong, first (y, x) = {wrong[0]}"
 
 
-def frames(kind, made=random_state):
+def frames(kind, make_state=random_state):
     """Small frames: (planes, state, offsets, disable_idc, slice_first_mb) of each."""
     seed = 31
     print("seed", seed)
@@ -71,7 +71,7 @@ def frames(kind, made=random_state):
         (6, 1, 0.2, 30, 45, 0),
         (2, 2, 0.2, 40, 51, 1),
     ):
-        state = made(rng, mb_width * mb_height, intra, low, high)
+        state = make_state(rng, mb_width * mb_height, intra, low, high)
         planes = random_planes(rng, 16 * mb_height, 16 * mb_width, kind)
         offsets = (int(rng.integers(-12, 13)), 2 * int(rng.integers(-6, 7)), 2 * int(rng.integers(-6, 7)))
         yield planes, state, offsets, idc, np.array([k // 2 * 2 * mb_width for k in range(mb_height)], np.int32)
@@ -86,9 +86,9 @@ def large_frames():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("made", [random_state, random_b_state])
-def test_twin(device, kind, made):  # noqa: F811
-    for frame in frames(kind, made):
+@pytest.mark.parametrize("make_state", [random_state, random_b_state])
+def test_twin(device, kind, make_state):  # noqa: F811
+    for frame in frames(kind, make_state):
         mb_height, want = len(frame[-1]), expected(*frame)
         for bands in ([0, mb_height], list(range(mb_height + 1))):
             compare(on_gpu(device, *frame, 16, by_bands(bands)), want)

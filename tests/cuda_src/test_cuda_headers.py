@@ -12,26 +12,26 @@ TYPED = re.compile(r"^constexpr (?:unsigned |int |long |short |uint8_t )+([A-Z][
 
 def numbers_of_kernels(text, known):
     """{name: value} of the numbers that a CUDA source types itself, those that Python can evaluate."""
-    found = {}
+    values = {}
     for constants in TYPED.findall(text):
         for name, value in re.findall(r"(\w+) = ((?:[^,(]|\([^)]*\))*)", constants):
             plain = re.sub(r"\b(0x[0-9a-fA-F]+|\d+)(?:u|ull)\b", r"\1", value.replace("/", "//"))
             try:
-                found[name] = eval(plain, {"__builtins__": {}}, known | found)
+                values[name] = eval(plain, {"__builtins__": {}}, known | values)
             except (NameError, SyntaxError, TypeError):
                 continue
-    return {name: value for name, value in found.items() if isinstance(value, int)}
+    return {name: value for name, value in values.items() if isinstance(value, int)}
 
 
 def numbers_of_python():
     """{name: {value: files}} of the integers that files of kernels and launchers have by names in capitals."""
-    found = {}
+    files_by_number = {}
     names = [path.relative_to(ROOT).with_suffix("").as_posix() for path in sorted(ROOT.glob("cpu_simd/*.py"))]
     for name in [*names, *(f"cuda_src/{launcher}" for launcher in headers.LAUNCHERS)]:
         for constant, value in vars(import_module(f"h264lite.{name.replace('/', '.')}")).items():
             if re.fullmatch("_?[A-Z][A-Za-z0-9_]*", constant) and isinstance(value, int):
-                found.setdefault(constant.lstrip("_"), {}).setdefault(int(value), []).append(name)
-    return found
+                files_by_number.setdefault(constant.lstrip("_"), {}).setdefault(int(value), []).append(name)
+    return files_by_number
 
 
 def test_no_number_is_typed_for_the_cpu_and_for_the_gpu():

@@ -160,7 +160,7 @@ class FakeGraphs:
 
     def cuGraphInstantiateWithFlags(self, handle, graph, flags):
         handle._obj.value = 100 + graph.value
-        return 1 if self.fails == "made" else 0
+        return 1 if self.fails == "executable" else 0
 
     def cuGraphExecDestroy(self, graph):
         self.gone.append(graph.value)
@@ -208,7 +208,7 @@ def test_kernels_that_follow_one_another_are_one_graph(early):
     assert len(recording.commands) == 10, "what was noted stays"
 
 
-@pytest.mark.parametrize("fails", ["node", "made"])
+@pytest.mark.parametrize("fails", ["node", "executable"])
 def test_without_graphs_calls_stay_as_they_are(fails):
     library = FakeGraphs(fails)
     calls = calls_with(library)

@@ -18,7 +18,7 @@ from h264lite.standard.bits import NAL_SPS, split_byte_stream
 from h264lite.standard.syntax import parse_sps
 
 from ..fuzz.encoder_cases import CONTENTS, Case, check_times
-from ..fuzz.encoder_cases import clip as made_clip
+from ..fuzz.encoder_cases import clip as synthetic_clip
 from ..support import round_trip, sequences
 from .test_adaptive_types import HEIGHT as SCENE_HEIGHT
 from .test_adaptive_types import WIDTH as SCENE_WIDTH
@@ -90,7 +90,7 @@ def test_all_sizes(width, tools):
 @pytest.mark.parametrize("qp", (0, 10, 51))
 @pytest.mark.parametrize("content", sorted(CONTENTS))
 def test_contents(content, qp):
-    clip = made_clip(Case(50, 34, 5, content, qp, {}, True))
+    clip = synthetic_clip(Case(50, 34, 5, content, qp, {}, True))
     for tools in ({"bframes": 3}, {"bframes": 1, "no_cabac": True, "subme": 2}):
         b_frames(clip, qp=qp, **tools)
 
@@ -99,10 +99,10 @@ def test_contents(content, qp):
 def test_derived_motion_beside_i_pcm(no_cabac):
     """A neighbour that becomes I_PCM after the mode decision has no motion: what derives from it is said explicitly."""
     for seed in (2812015535, *range(5)):
-        clip = made_clip(Case(37, 38, 4, "checkers", seed, {}, True))
+        clip = synthetic_clip(Case(37, 38, 4, "checkers", seed, {}, True))
         packets_of(clip, qp=1, ipratio=0.25, merange=60, profile="main", device="cpu")
     for seed in range(6):
-        clip = made_clip(Case(82, 66, 6, "checkers", seed, {}, True))
+        clip = synthetic_clip(Case(82, 66, 6, "checkers", seed, {}, True))
         draw = np.random.default_rng(seed)
         for frame in clip:  # few macroblocks that no prediction serves
             for _ in range(4):

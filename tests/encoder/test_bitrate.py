@@ -138,7 +138,7 @@ def least_distance(control, specs, budget, low, high):
     """The shift in low .. high by the definition of BitrateControl: one after another, each frame by itself."""
 
     def bits(shift):
-        settled = [spec._replace(qp=spec.qp if spec.is_qp_asked else min(44, max(12, spec.qp + shift))) for spec in specs]
+        settled = [spec._replace(qp=spec.qp if spec.is_qp_requested else min(44, max(12, spec.qp + shift))) for spec in specs]
         return sum(control._model.bits(spec) for spec in settled)
 
     qps = [spec.qp for spec in specs]
@@ -154,7 +154,8 @@ def test_the_shift_is_the_one_of_the_definition(seed):
     config = Config.from_options(width=64, height=64, device="cpu", bitrate=100, qpmin=12, qpmax=44)
     control = BitrateControl(config)
     specs = [FrameSpec(n, n, 0, "IPB"[n % 3], n == 0, n % 2 == 0, n, 2 * n, 0, int(rng.integers(12, 45)), 0, (), (), (),
-                       cost=int(rng.integers(0, 5000)), is_qp_asked=bool(rng.random() < 0.2)) for n in range(9)]  # fmt: skip
+                       cost=int(rng.integers(0, 5000)), is_qp_requested=bool(rng.random() < 0.2))
+             for n in range(9)]  # fmt: skip
     for spec in specs[:3]:
         control._model.learn(spec, int(rng.integers(1, 20000)))
     control._count, control._shift = 20, int(rng.integers(-9, 10))

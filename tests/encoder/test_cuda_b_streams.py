@@ -11,7 +11,7 @@ from h264lite.scheduler.stages import CPU, CUDA, STAGES, files, frame_steps
 
 from ..cuda_emulator.fixtures import driver, gpu, launches_by_frame, on_gpus  # noqa: F401
 from ..fuzz.encoder_cases import Case
-from ..fuzz.encoder_cases import clip as made_clip
+from ..fuzz.encoder_cases import clip as synthetic_clip
 from ..inside import recordings_of
 from ..support import round_trip
 from .test_cuda_streams import compare
@@ -40,9 +40,9 @@ def test_tools(gpu, frames, tools):  # noqa: F811
 
 def test_derived_motion_beside_i_pcm(gpu):  # noqa: F811
     """Clips of which macroblocks become I_PCM after the mode decision (tests/encoder/test_b_frames.py)."""
-    clip = made_clip(Case(52, 42, 6, "checkers", 2944697576, {}, True))
+    clip = synthetic_clip(Case(52, 42, 6, "checkers", 2944697576, {}, True))
     compare(clip, 52, 42, **{**FIXED, "qp": 10, "pbratio": 0.25, "bframes": 5, "subme": 4})
-    clip = made_clip(Case(37, 38, 4, "checkers", 2812015535, {}, True))
+    clip = synthetic_clip(Case(37, 38, 4, "checkers", 2812015535, {}, True))
     compare(clip, 37, 38, qp=1, ipratio=0.25, merange=60, profile="main")
 
 

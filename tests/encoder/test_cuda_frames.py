@@ -201,7 +201,7 @@ def test_pictures_that_would_be_done_again_may_lie_there(device, gpu, monkeypatc
     frames = [tuple(upload(device, p) for p in planes) if n in there else planes for n, planes in enumerate(clip)]
     expected = encode(clip, 34, 18, device="cpu")
 
-    def found():
+    def encoded():
         with h264lite.Encoder(34, 18, 30, qp=24, threads=2, bframes=0) as encoder:
             packets = []
             for n, frame in enumerate(frames):
@@ -212,10 +212,10 @@ def test_pictures_that_would_be_done_again_may_lie_there(device, gpu, monkeypatc
     try:
         if lost - max(there, default=-9) < DOWNLOAD_CYCLE:
             with pytest.raises(DeviceLost, match="are lost too"):
-                found()
+                encoded()
         else:
             with pytest.warns(RuntimeWarning, match="continuing on the CPU"):
-                assert found() == expected
+                assert encoded() == expected
     finally:
         gpu.fail_after, gpu.silent = None, False
 

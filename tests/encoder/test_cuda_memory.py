@@ -28,16 +28,16 @@ KINDS = {
 class Full(EmulatedDriver):
     """What is made as number `at` finds no memory, nor, with `stays`, all after it; at_launch: the same for kernels.
 
-    made: the kinds of all that was asked for.
+    kinds: of all that was asked for.
     """
 
     def __init__(self, at=None, stays=False, at_launch=None):
-        self.at, self.stays, self.at_launch, self.made = at, stays, at_launch, []
+        self.at, self.stays, self.at_launch, self.kinds = at, stays, at_launch, []
         super().__init__()
 
     def _take(self, kind):
-        self.made.append(kind)
-        n = len(self.made)
+        self.kinds.append(kind)
+        n = len(self.kinds)
         if self.at is not None and (n == self.at or (self.stays and n > self.at)):
             raise OutOfMemory(f"{kind}: out of memory")
 
@@ -97,14 +97,14 @@ def check(clip, wanted, driver, device, options):
         if device == "cuda":
             try:
                 assert encode(clip, device, **options) == wanted
-                assert driver.at is not None and driver.made[driver.at - 1] == "page-locked", "buffers of sources need not be"
+                assert driver.at is not None and driver.kinds[driver.at - 1] == "page-locked", "a source's need not be"
             except Error as error:
                 assert re.search(r"no memory left for|MiB left.*needs|no page-locked memory", str(error))
                 assert "\n" not in str(error)
         else:
             assert encode(clip, device, **options) == wanted
             texts = [str(w.message) for w in said]
-            happened = driver.at is None or len(driver.made) >= driver.at  # events of hybrid encodes are as many as needed
+            happened = driver.at is None or len(driver.kinds) >= driver.at  # events of hybrid encodes are as many as needed
             assert all("the CPU" in text for text in texts), texts
             has_lookahead = "crf" in options or "bitrate" in options
             assert len(texts) == int(happened) or (has_lookahead and not texts), texts
@@ -113,10 +113,10 @@ def check(clip, wanted, driver, device, options):
     assert driver.gpus[0].holders == went_on
 
 
-def places(made):
+def places(kinds):
     """Where to fail: a middle and the last of each kind."""
-    for kind in dict.fromkeys(made):
-        of_kind = [n for n, other in enumerate(made, 1) if other == kind]
+    for kind in dict.fromkeys(kinds):
+        of_kind = [n for n, other in enumerate(kinds, 1) if other == kind]
         yield from dict.fromkeys((of_kind[len(of_kind) // 2], of_kind[-1]))
 
 
@@ -128,8 +128,8 @@ def test_nothing_is_there_for_what_is_made(clip, kind, device, every):
     device_module.use_driver(driver)
     wanted = encode(clip, "cpu", **options)
     assert encode(clip, device, **options) == wanted
-    assert {"array", "page-locked", "stream", "event"} <= set(driver.made)
-    numbers = range(1, len(driver.made) + 1) if every else places(driver.made)
+    assert {"array", "page-locked", "stream", "event"} <= set(driver.kinds)
+    numbers = range(1, len(driver.kinds) + 1) if every else places(driver.kinds)
     for at in numbers:
         for stays in (False, True) if every else (at % 2 == 0,):
             driver = Full(at, stays)

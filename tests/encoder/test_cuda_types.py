@@ -19,14 +19,14 @@ OPTIONS = {"preset": "ultrafast", "no_cabac": False, "keyint": 40, "min_keyint":
            "rc_lookahead": 8}  # fmt: skip
 
 
-def made_clip():
+def synthetic_clip():
     """Three scenes, and a flash."""
     lumas = [*pan(0, 8), *pan(1, 11, 3, 2), *pan(2, 4)]
     lumas[13] = np.full_like(lumas[13], 250)
     return [(np.ascontiguousarray(luma[:HEIGHT, :WIDTH]), *GREY) for luma in lumas]
 
 
-CLIP = made_clip()
+CLIP = synthetic_clip()
 
 
 def packets_of(**options):

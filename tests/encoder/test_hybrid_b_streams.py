@@ -15,7 +15,7 @@ from h264lite.scheduler.stages import STAGES
 
 from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, gpu, launches_by_frame, on_gpus  # noqa: F401
 from ..fuzz.encoder_cases import Case
-from ..fuzz.encoder_cases import clip as made_clip
+from ..fuzz.encoder_cases import clip as synthetic_clip
 from ..inside import executor_of, switching_executor_of
 from ..scheduler.test_route import HEIGHT as OF_ROUTES
 from ..scheduler.test_route import random_plan
@@ -73,7 +73,7 @@ def test_gops_at_once(gpu, gops):  # noqa: F811
 
 def test_derived_motion_beside_i_pcm(gpu):  # noqa: F811
     """See tests/encoder/test_cuda_b_streams.py: explicit motion where rows of both devices meet."""
-    clip = made_clip(Case(52, 42, 6, "checkers", 2944697576, {}, True))
+    clip = synthetic_clip(Case(52, 42, 6, "checkers", 2944697576, {}, True))
     compare(clip, 52, 42, [("half", 1), ("one", 0)], **{**FIXED, "qp": 10, "pbratio": 0.25, "bframes": 5, "subme": 4})
 
 

@@ -40,9 +40,9 @@ def scenes(width, height):
     return round_trip.noise_clip(width, height, 4, 3) + round_trip.noise_clip(width, height, 3, 4)
 
 
-@pytest.mark.parametrize(("tools", "made"), [*zip(ON_GPU, itertools.cycle(MAPS))], ids=str)
-def test_any_qps(gpu, tools, made, monkeypatch):  # noqa: F811
-    set_mb_qps(monkeypatch, made)
+@pytest.mark.parametrize(("tools", "qp_map"), [*zip(ON_GPU, itertools.cycle(MAPS))], ids=str)
+def test_any_qps(gpu, tools, qp_map, monkeypatch):  # noqa: F811
+    set_mb_qps(monkeypatch, qp_map)
     compare(round_trip.noise_clip(34, 66, 3, 5), 34, 66, [("half", len(tools) % 2)], aq_mode=1, **tools)
 
 

@@ -13,7 +13,7 @@ from h264lite.scheduler.frames.cuda_loop import CudaLoop
 from h264lite.scheduler.lookahead.gpu_costs import GpuCosts
 
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
-from ..inside import allocations_of, executor_of, gpu_of, kept_gpu, kept_gpus, made_of
+from ..inside import allocations_of, executor_of, gpu_of, kept_gpu, kept_gpus, resources_of
 from ..support import round_trip
 from ..support.foreign_arrays import GpuInterface
 
@@ -93,20 +93,20 @@ def test_rgb_clips_one_after_another(kept, options):
 def test_another_size_takes_a_gpu_whose_user_is_gone(kept, monkeypatch):
     monkeypatch.setattr(idle, "MOST_USERS", 1)
     encode(48, 32)
-    first, modules = kept_gpu(), made_of(kept_gpu())[2]
+    first, modules = kept_gpu(), resources_of(kept_gpu())[2]
     encode(64, 48)
     second = kept_gpu()
     assert second is not first and len(kept_gpus()) == 1
     assert encode(96, 64) == encode(96, 64, device="cpu")
-    assert kept_gpu() is first and made_of(first)[2] == modules, "with its kernels"
+    assert kept_gpu() is first and resources_of(first)[2] == modules, "with its kernels"
 
 
 def test_nothing_is_made_for_the_second_of_two_like_encoders(kept):
     encode(48, 32)
     device = kept_gpu()
-    before = made_of(device)
+    before = resources_of(device)
     encode(48, 32)
-    assert kept_gpu() is device and made_of(device) == before
+    assert kept_gpu() is device and resources_of(device) == before
     if kept is not None:
         assert len(kept.allocations) == len(allocations_of(device)), "all memory is of the GPU that is kept"
     h264lite.release_gpu()

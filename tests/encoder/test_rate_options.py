@@ -57,7 +57,7 @@ def letters(packets):
     return "".join("K" if packet.is_keyframe else packet.frame_type for packet in sorted(packets, key=lambda some: some.pts))
 
 
-def asked_types(config, requests, frames=40, seed=SEED):
+def requested_types(config, requests, frames=40, seed=SEED):
     """Types in display order, and the warnings."""
     told = []
     types, rng = FrameDecider(config, told.append), np.random.default_rng(seed)
@@ -140,7 +140,7 @@ def test_requested_types_are_kept_where_they_are_possible(options):
     for seed in range(8):
         rng = np.random.default_rng([SEED, seed])
         requests = {n: Request(str(rng.choice([IDR, I, P, B, B, ""]))) for n in range(40) if rng.random() < 0.5}
-        kinds, _, told = asked_types(config, requests, seed=seed)
+        kinds, _, told = requested_types(config, requests, seed=seed)
         wrong, run = [], 0
         for n, kind in enumerate(kinds):
             wanted, run = requests.get(n, Request()).frame_type, run + 1 if kind == B else 0
@@ -159,15 +159,15 @@ def test_requested_types_are_kept_where_they_are_possible(options):
 def test_an_impossible_type_is_told_once():
     config = config_of(bframes=2, b_adapt=0, scenecut=0, keyint=10)
     for at, wanted, why in ((0, P, "the first frame"), (10, P, "--keyint"), (39, B, "--bframes"), (19, B, "I frame")):
-        kinds, _, (text,) = asked_types(config, {at: Request(wanted)})
+        kinds, _, (text,) = requested_types(config, {at: Request(wanted)})
         assert why in text and text.startswith(f"frame {at}: {kinds[at]} in place of {wanted}")
-    assert asked_types(config, {5: Request(IDR), 6: Request(B), 7: Request(B)})[2] == []
-    (text,) = asked_types(config_of(), {n: Request(B) for n in range(3, 9)})[2]
+    assert requested_types(config, {5: Request(IDR), 6: Request(B), 7: Request(B)})[2] == []
+    (text,) = requested_types(config_of(), {n: Request(B) for n in range(3, 9)})[2]
     assert text.startswith("frame 3: P in place of B") and "not reported" in text
 
 
 def test_a_forced_keyframe_closes_the_gop_and_counts_for_keyint():
-    kinds, specs, _ = asked_types(config_of(bframes=3, b_adapt=0, scenecut=0, keyint=10), {6: Request(IDR)})
+    kinds, specs, _ = requested_types(config_of(bframes=3, b_adapt=0, scenecut=0, keyint=10), {6: Request(IDR)})
     assert [n for n, kind in enumerate(kinds) if kind == IDR] == [0, 6, 16, 26, 36]
     assert kinds[5] == P
     for spec in specs:
@@ -178,7 +178,7 @@ def test_a_forced_keyframe_closes_the_gop_and_counts_for_keyint():
 def test_types_do_not_depend_on_when_costs_are_ready():
     """A request far ahead changes nothing before it."""
     config = config_of(bframes=3, scenecut=40)
-    with_it, without = asked_types(config, {30: Request(IDR)})[0], asked_types(config, {})[0]
+    with_it, without = requested_types(config, {30: Request(IDR)})[0], requested_types(config, {})[0]
     assert with_it[:20] == without[:20] and with_it[30] == IDR
 
 
@@ -188,7 +188,7 @@ def test_types_do_not_depend_on_when_costs_are_ready():
 def test_requested_qps_are_those_of_all_macroblocks():
     for options in ({}, {"bframes": 2}, {"aq_mode": 1}, {"crf": 25}, {"crf": 25, "aq_mode": 2, "bframes": 2}):
         config = config_of(**options)
-        specs = asked_types(config, {n: Request("", 10 + n) for n in (0, 4, 5, 9)}, frames=20)[1]
+        specs = requested_types(config, {n: Request("", 10 + n) for n in (0, 4, 5, 9)}, frames=20)[1]
         assert [specs[n].qp for n in (0, 4, 5, 9)] == [10, 14, 15, 19]
         assert all(set(specs[n].mb_qp) <= {10 + n} for n in (0, 4, 5, 9))
         assert all(specs[n].mb_qp for n in (0, 4)) == (config.coding.aq_mode > 0)
@@ -196,30 +196,30 @@ def test_requested_qps_are_those_of_all_macroblocks():
 
 
 def test_requested_qps_keep_to_the_limits():
-    specs = asked_types(config_of(crf=23, qpmin=20, qpmax=30), {3: Request("", 0), 4: Request("", 51)}, frames=8)[1]
+    specs = requested_types(config_of(crf=23, qpmin=20, qpmax=30), {3: Request("", 0), 4: Request("", 51)}, frames=8)[1]
     assert (specs[3].qp, specs[4].qp) == (20, 30)
 
 
 def test_zones_set_qps_as_the_option_does():
     options = {"bframes": 3, "b_adapt": 0, "scenecut": 0, "keyint": 12}
-    plain, other = (asked_types(config_of(qp=qp, **options), {})[1] for qp in (26, 35))
-    zoned = asked_types(config_of(qp=26, zones="5,20,q=35", **options), {})[1]
+    plain, other = (requested_types(config_of(qp=qp, **options), {})[1] for qp in (26, 35))
+    zoned = requested_types(config_of(qp=26, zones="5,20,q=35", **options), {})[1]
     assert [spec.qp for spec in zoned] == [(other if 5 <= n <= 20 else plain)[n].qp for n in range(40)]
-    zoned = asked_types(config_of(crf=23, zones="5,20,q=35", **options), {})[1]
+    zoned = requested_types(config_of(crf=23, zones="5,20,q=35", **options), {})[1]
     assert all(zoned[n].qp == other[n].qp for n in range(5, 21)) and zoned[21].qp != other[21].qp
 
 
 @pytest.mark.parametrize("options", [{}, {"crf": 23}, {"crf": 23, "no_mbtree": True, "bframes": 3}], ids=str)
 def test_zones_change_the_rate(options):
-    plain = asked_types(config_of(**options), {})[1]
-    zoned = asked_types(config_of(zones="4,9,b=0.5/20,29,b=2/25,26,b=1", **options), {})[1]
+    plain = requested_types(config_of(**options), {})[1]
+    zoned = requested_types(config_of(zones="4,9,b=0.5/20,29,b=2/25,26,b=1", **options), {})[1]
     for n in range(40):
         shift = 6 * (4 <= n <= 9) - 6 * (20 <= n <= 29 and n not in (25, 26))
         assert abs(zoned[n].qp - min(51, max(0, plain[n].qp + shift))) <= (1 if options else 0), n
 
 
 def test_the_last_zone_of_a_frame_counts_and_requests_more():
-    specs = asked_types(config_of(zones="0,30,q=20/10,20,q=30"), {15: Request("", 7)})[1]
+    specs = requested_types(config_of(zones="0,30,q=20/10,20,q=30"), {15: Request("", 7)})[1]
     assert [specs[n].qp for n in (5, 12, 15, 25)] == [20, 30, 7, 20]
 
 
@@ -325,8 +325,8 @@ def test_each_tune_is_decoded(tune):
     ({"crf": 24, "zones": "0,30,b=0.5"}, {"zone"}),
 ], ids=lambda value: str(sorted(value)))  # fmt: skip
 def test_specs_say_what_their_qp_follows_from(options, by):
-    assert {spec.qp_by for spec in asked_types(config_of(**options), {}, 12)[1]} == by
-    specs = asked_types(config_of(**options), {3: Request("", 22)}, 12)[1]
+    assert {spec.qp_by for spec in requested_types(config_of(**options), {}, 12)[1]} == by
+    specs = requested_types(config_of(**options), {3: Request("", 22)}, 12)[1]
     assert [spec.display_index for spec in specs if spec.qp_by == "request"] == [3]
 
 
@@ -412,7 +412,7 @@ def test_random_settings_decide_or_are_refused_by_name():
             )
             continue
         decided += 1
-        specs = asked_types(config, requests, 12, seed)[1]
+        specs = requested_types(config, requests, 12, seed)[1]
         for spec in specs:
             qps = [*spec.mb_qp, spec.qp]
             assert config.rate.qpmin <= min(qps) and max(qps) <= config.rate.qpmax, (seed, options)

@@ -60,8 +60,8 @@ def test_files_into_every_target(source, target, tmp_path):
     count = min(heard.shape[1], expected.shape[1])
     assert count >= 95000 and np.array_equal(heard[:, :count], expected[:, :count])
     if source.suffix != ".wav":
-        found = sounds.packets(data)
-        assert found == sounds.packets(source)[: len(found)] and len(found) > 20
+        packets = sounds.packets(data)
+        assert packets == sounds.packets(source)[: len(packets)] and len(packets) > 20
     assert 95222 <= sum(packet.duration for packet in open_sound(io.BytesIO(data)).packets) <= 96000 + 1024
     with sounds.opened(data) as container:
         assert container.streams.video[0].duration * container.streams.video[0].time_base == 2

@@ -64,14 +64,14 @@ def sources(frames):
 
 
 def test_frames_leave_in_order(executor):
-    queue, found = ThreadedDecisionQueue(CONFIG, None, executor), []
+    queue, numbers = ThreadedDecisionQueue(CONFIG, None, executor), []
     for k in range(50):
         queue.request(k if k % 10 == 4 else None)
         queue.enter(k)
         assert queue.count == k + 1 and len(queue._pending) <= threaded_decision_queue._MOST_PENDING
-        found += sources(queue.leave())
-    found += sources(queue.end())
-    assert found == list(range(50)) == queue._decider.expected and queue.is_whole
+        numbers += sources(queue.leave())
+    numbers += sources(queue.end())
+    assert numbers == list(range(50)) == queue._decider.expected and queue.is_whole
     assert [request for request in queue._decider.log if request is not None] == [4, 14, 24, 34, 44]
 
 

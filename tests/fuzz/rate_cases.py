@@ -100,7 +100,8 @@ def cases(draw: st.DrawFn) -> Case:
     if draw(st.integers(0, 9)):  # else most are refused for what contradicts
         _without_contradictions(options)
     size = draw(st.sampled_from((32, 33, 48, 64, 96))), draw(st.sampled_from((32, 47, 48, 80)))
-    qpfile, requests = (draw(way) if draw(st.integers(0, 5)) == 0 else made for way, made in ((_QPFILE, ()), (_REQUESTS, {})))
+    ways = (_QPFILE, ()), (_REQUESTS, {})
+    qpfile, requests = (draw(way) if draw(st.integers(0, 5)) == 0 else empty for way, empty in ways)
     content, seed = draw(st.sampled_from(sorted(CONTENTS))), draw(st.integers(0, 2**32 - 1))
     return Case(*size, draw(st.integers(1, 12)), content, seed, options, qpfile, requests)
 

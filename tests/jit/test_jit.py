@@ -170,7 +170,7 @@ def test_an_edit_wherever_a_kernel_depends_gives_it_a_new_entry(tmp_path, monkey
     monkeypatch.setattr(sources, "_folder", lambda: tmp_path / "jit")
 
     def stamp():
-        sources._read.cache_clear(), sources._found.cache_clear()
+        sources._read.cache_clear(), sources._imported_files.cache_clear()
         return sources.stamp.__wrapped__(tmp_path / "cpu_simd" / "search.py")
 
     before = stamp()
@@ -184,7 +184,7 @@ def test_an_edit_wherever_a_kernel_depends_gives_it_a_new_entry(tmp_path, monkey
     (tmp_path / "moved").mkdir()
     for folder in ("jit", "standard", "cpu_simd"):
         (tmp_path / folder).rename(tmp_path / "moved" / folder)
-    sources._read.cache_clear(), sources._found.cache_clear()
+    sources._read.cache_clear(), sources._imported_files.cache_clear()
     assert sources.stamp.__wrapped__(tmp_path / "moved" / "cpu_simd" / "search.py") == before
 
 

@@ -97,7 +97,7 @@ def test_threads_that_use_a_kernel_for_the_first_time_make_one():
 
     def use():
         gate.wait()
-        dispatchers.append(kernel.made())
+        dispatchers.append(kernel.dispatcher())
 
     threads = [threading.Thread(target=use) for _ in range(8)]
     for thread in threads:

@@ -38,10 +38,10 @@ def more(value, number):
 
 @closed_kernel
 def total(pair, factor, limit=3):
-    found = 0
+    sum_of_larger = 0
     for k in range(pair.array.shape[0]):
-        found += larger(np.int64(pair.array[k]), limit) * factor
-    return more(found, pair.number)
+        sum_of_larger += larger(np.int64(pair.array[k]), limit) * factor
+    return more(sum_of_larger, pair.number)
 
 @kernel
 def filled(out):

@@ -83,9 +83,9 @@ const {createFile} = require('mp4box'), fs = require('fs');
 const data = fs.readFileSync(process.argv[2]), file = createFile(), samples = [];
 let info;
 file.onError = (where, what) => { throw new Error(where + what); };
-file.onReady = found => { info = found; file.setExtractionOptions(found.tracks[0].id, null, {nbSamples: 1});
+file.onReady = movie => { info = movie; file.setExtractionOptions(movie.tracks[0].id, null, {nbSamples: 1});
                           file.start(); };
-file.onSamples = (id, user, found) => samples.push(...found);
+file.onSamples = (id, user, chunk) => samples.push(...chunk);
 const buffer = data.buffer.slice(data.byteOffset, data.byteOffset + data.length);
 buffer.fileStart = 0; file.appendBuffer(buffer); file.flush();
 const track = info.tracks[0];
@@ -119,10 +119,10 @@ const {createFile} = require('mp4box'), fs = require('fs');
 const data = fs.readFileSync(process.argv[2]), file = createFile(), samples = {};
 let info;
 file.onError = (where, what) => { throw new Error(where + what); };
-file.onReady = found => { info = found;
-                          for (const track of found.tracks) file.setExtractionOptions(track.id, null, {nbSamples: 1});
+file.onReady = movie => { info = movie;
+                          for (const track of movie.tracks) file.setExtractionOptions(track.id, null, {nbSamples: 1});
                           file.start(); };
-file.onSamples = (id, user, found) => { (samples[id] ??= []).push(...found.map(s => [s.cts, s.duration, [...s.data]])); };
+file.onSamples = (id, user, chunk) => { (samples[id] ??= []).push(...chunk.map(s => [s.cts, s.duration, [...s.data]])); };
 const buffer = data.buffer.slice(data.byteOffset, data.byteOffset + data.length);
 buffer.fileStart = 0; file.appendBuffer(buffer); file.flush();
 console.log(JSON.stringify(info.tracks.map(t => [t.codec, t.timescale, t.edits, t.audio, samples[t.id]])));
@@ -146,8 +146,8 @@ def test_sound_in_mp4box_js_of_gpac(tmp_path, ending, codec, name, fragment):
     done = subprocess.run(["node", str(tmp_path / "read.js"), str(tmp_path / "o.mp4")], capture_output=True, text=True,
                           timeout=60, env={**os.environ, "NODE_PATH": folder})  # fmt: skip
     assert done.returncode == 0 and not done.stderr, done.stderr
-    _, (found, scale, edits, audio, samples) = json.loads(done.stdout)
-    assert (found, scale) == (name, 48000) and audio == {"sample_rate": 48000, "channel_count": 2, "sample_size": 16}
+    _, (box_type, scale, edits, audio, samples) = json.loads(done.stdout)
+    assert (box_type, scale) == (name, 48000) and audio == {"sample_rate": 48000, "channel_count": 2, "sample_size": 16}
     priming = {"m4a": 1024, "ogg": 312, "flac": 0}[ending]
     assert (edits[0]["media_time"] if edits else 0) == priming
     assert [bytes(data) for _, _, data in samples] == sounds.packets(source)

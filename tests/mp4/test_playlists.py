@@ -42,13 +42,13 @@ def parsed(text):
     assert text.endswith("\n") and "\r" not in text and not text.startswith("\ufeff")
     lines = text.split("\n")[:-1]
     assert lines[0] == "#EXTM3U"
-    found, segments, seconds = {name: [] for name in TAGS}, [], None
+    tags, segments, seconds = {name: [] for name in TAGS}, [], None
     for line in lines:
         if line.startswith("#EXT"):
             name = re.match(r"#[A-Z0-9-]+", line)[0]
             pattern, _, _ = TAGS[name]
             assert re.fullmatch(pattern, line[len(name) :]), line
-            found[name].append(line[len(name) + 1 :])
+            tags[name].append(line[len(name) + 1 :])
             assert not segments or name in ("#EXTINF", "#EXT-X-ENDLIST"), "tags of all segments come first"
             if name == "#EXTINF":
                 assert seconds is None
@@ -59,11 +59,11 @@ def parsed(text):
             seconds = None
     assert seconds is None
     for name, (_, least, most) in TAGS.items():
-        assert least <= len(found[name]) <= most, name
-    assert int(found["#EXT-X-VERSION"][0]) >= 6  # section 7: EXT-X-MAP
-    target = int(found["#EXT-X-TARGETDURATION"][0])
+        assert least <= len(tags[name]) <= most, name
+    assert int(tags["#EXT-X-VERSION"][0]) >= 6  # section 7: EXT-X-MAP
+    target = int(tags["#EXT-X-TARGETDURATION"][0])
     assert all(int(s + Fraction(1, 2)) <= target for s, _ in segments)  # 4.3.3.1
-    return found, segments, unquote(found["#EXT-X-MAP"][0].removeprefix("URI=").strip('"'))
+    return tags, segments, unquote(tags["#EXT-X-MAP"][0].removeprefix("URI=").strip('"'))
 
 
 # ISO/IEC 23009-1, 5.3 and its schema: elements that may occur here: their attributes (those with * must), their children
@@ -128,8 +128,8 @@ def listed(path):
     if path.suffix == ".mpd":
         root = manifest(text)
         return *segments_of(root), root.attrib["type"] == "static"
-    found, segments, first = parsed(text)
-    return first, segments, bool(found["#EXT-X-ENDLIST"])
+    tags, segments, first = parsed(text)
+    return first, segments, bool(tags["#EXT-X-ENDLIST"])
 
 
 def packets_of(*parts):

@@ -91,14 +91,14 @@ def test_what_is_written_is_read(tmp_path_factory, steps, base, kind, codec, cou
     if not expected or lasts * rate < late + 1:
         return
     stream = open_sound(io.BytesIO(data))
-    found, at = [], 0
+    packets, at = [], 0
     for packet in stream.packets:
-        found.append((packet.data, Fraction(at - stream.skip + stream.delay, rate), packet.duration))
+        packets.append((packet.data, Fraction(at - stream.skip + stream.delay, rate), packet.duration))
         at += packet.duration
-    assert [packet for packet, _, _ in found] == [packet for packet, _, _ in expected]
+    assert [packet for packet, _, _ in packets] == [packet for packet, _, _ in expected]
     tick = Fraction(1, rate) if kind == "fragments" else max(Fraction(1, rate), Fraction(1, movie_timescale(data)))
-    assert all(abs(a[1] - b[1]) <= tick / 2 for a, b in zip(found, expected))
-    assert [d for _, _, d in found[:-1]] == [d for _, _, d in expected[:-1]]
+    assert all(abs(a[1] - b[1]) <= tick / 2 for a, b in zip(packets, expected))
+    assert [d for _, _, d in packets[:-1]] == [d for _, _, d in expected[:-1]]
     assert stream.format == (replace(FORMATS[codec], setup=stream.format.setup) if codec == "opus" else FORMATS[codec])
 
 
@@ -321,6 +321,6 @@ def test_a_file_whose_writer_is_killed_has_both(tmp_path):
     data = (tmp_path / "o.mp4").read_bytes()
     assert sum(1 for _ in Mp4Reader(io.BytesIO(data)).samples()) == 75
     stream = open_sound(io.BytesIO(data))
-    found = [packet.data[0] for packet in stream.packets]
-    assert found == list(range(1, len(found) + 1)) and stream.skip == 1024
-    assert 0 <= len(found) * 1024 - 1024 - 3 * 44100 < 1024
+    first_bytes = [packet.data[0] for packet in stream.packets]
+    assert first_bytes == list(range(1, len(first_bytes) + 1)) and stream.skip == 1024
+    assert 0 <= len(first_bytes) * 1024 - 1024 - 3 * 44100 < 1024

@@ -10,7 +10,7 @@ import pytest
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.papers import paper_000, paper_001, paper_003, paper_004, published
 from h264lite.papers.command import main
-from h264lite.papers.setting import Clip, Setting, made_clip, sampled, spread
+from h264lite.papers.setting import Clip, Setting, sampled, spread, synthetic_clip
 from h264lite.papers.table import PRINT, About, Table, cell
 
 from ..cuda_emulator.driver import EmulatedDriver
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 @pytest.fixture(params=["emulated", "none"])
 def setting(request):
     """One with a GPU, one without."""
-    clip = made_clip(32, 32, 4)
+    clip = synthetic_clip(32, 32, 4)
     if request.param == "none":
         yield Setting(None, clip, budget=0.05, repeats=1, reach=8)
         return
@@ -48,7 +48,7 @@ def test_paper_000(setting):
 
 
 def test_paper_001(setting):
-    setting.clip = made_clip(16, 16, 3)
+    setting.clip = synthetic_clip(16, 16, 3)
     (table,) = paper_001.run(setting)
     assert table.column(PRINT + "time, scenario 1 = 1") == [1.0, 1.15, 1.83]
     assert len(setting.timelines) == (3 if setting.gpu else 0)
@@ -93,7 +93,7 @@ def test_cells():
 def test_command_without_a_gpu(tmp_path, capsys):
     """Table, CSV, page and plots of one paper, from a clip that the user names."""
     pytest.importorskip("matplotlib")
-    frames = made_clip(48, 32, 3).frames
+    frames = synthetic_clip(48, 32, 3).frames
     chroma = np.full(48 * 32 // 2, 128, np.uint8)
     (tmp_path / "clip_48x32.yuv").write_bytes(b"".join(f.tobytes() + chroma.tobytes() for f in frames))
     words = ["--input", str(tmp_path / "clip_48x32.yuv"), "--device", "cpu", "--csv", str(tmp_path / "a.csv")]
@@ -146,5 +146,5 @@ def test_samples(paper, words):
 
 
 def test_made_clips_repeat():
-    a, b = made_clip(40, 24, 3), made_clip(40, 24, 3)
+    a, b = synthetic_clip(40, 24, 3), synthetic_clip(40, 24, 3)
     assert isinstance(a, Clip) and all(np.array_equal(x, y) for x, y in zip(a.frames, b.frames)) and a.shape == (24, 40)

@@ -28,7 +28,7 @@ def expected(kind, height, width, reach, inside):
     return naive.full(*pair(kind, height, width, reach), 16, reach, inside)
 
 
-def found(gpu, name, current, reference, reach):
+def searched(gpu, name, current, reference, reach):
     search = memory.Search(gpu, memory.MEMORY[name], current.shape, reach)
     keys = search.run(search.stage(current), search.stage(reference))
     result = search.vectors(keys)
@@ -42,7 +42,7 @@ def found(gpu, name, current, reference, reach):
 ])  # fmt: skip
 def test_variants(device, name, kind, height, width, reach):  # noqa: F811
     """Also pictures whose last blocks are cut, and candidates that do not share out evenly."""
-    vectors, sads = found(device, name, *pair(kind, height, width, reach), reach)
+    vectors, sads = searched(device, name, *pair(kind, height, width, reach), reach)
     wanted = expected(kind, height, width, reach, memory.MEMORY[name].inside)
     np.testing.assert_array_equal(sads, wanted[1])
     np.testing.assert_array_equal(vectors, wanted[0])
@@ -51,7 +51,7 @@ def test_variants(device, name, kind, height, width, reach):  # noqa: F811
 def test_largest_range_and_sad(device):  # noqa: F811
     current, reference = np.zeros((16, 16), np.uint8), np.full((16, 16), 255, np.uint8)
     for name in memory.MEMORY:
-        vectors, sads = found(device, name, current, reference, 32)
+        vectors, sads = searched(device, name, current, reference, 32)
         inside = memory.MEMORY[name].inside
         assert sads.tolist() == [65280] and vectors.tolist() == [[0, 0] if inside else [-32, -32]]
 
@@ -69,7 +69,7 @@ def test_where_the_8_db_come_from(device):  # noqa: F811
     current[:, :10] = reference[:, :1]
     quality = {}
     for name in memory.MEMORY:
-        vectors, _ = found(device, name, current, reference, 16)
+        vectors, _ = searched(device, name, current, reference, 16)
         quality[name] = memory.psnr(current, memory.predicted(reference, vectors))
     assert quality["texture"] == quality["shared-repeat"] == quality["local-repeat"]
     assert quality["texture-inside"] == quality["shared"] == quality["local"] == quality["pinned"]

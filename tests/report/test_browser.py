@@ -39,12 +39,12 @@ LAYERS = ("grid", "slices", "partitions", "transform", "modes", "list0", "list1"
 # In the page: hashes of the planes of a frame; what the layers have drawn.
 PLANES = """const video = report.streams[0].videos.decoded, picture = await video.get(arguments[0]);
 if (!picture) return video.failure;
-const found = [];
+const digests = [];
 for (const k of [0, 1, 2]) {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", report.plane(picture, k)));
-  found.push([...digest].map(byte => byte.toString(16).padStart(2, "0")).join(""));
+  digests.push([...digest].map(byte => byte.toString(16).padStart(2, "0")).join(""));
 }
-return found;"""
+return digests;"""
 DRAWN = """const app = report.app;
 for (const layer of arguments[1]) app.state.layers.add(layer);
 if (!await app.go(arguments[0])) return "not shown";

@@ -11,7 +11,7 @@ from h264lite.scheduler.hybrid.probing import (
     LEAST,
     LOADING,
     MOST_INTERVAL_FACTOR,
-    PART,
+    ROWS_DIVISOR,
     SHARE,
     WINDOW,
     Probing,
@@ -151,7 +151,7 @@ def test_what_a_probe_asks_for(height):
         if height == 1:
             assert probed is None
             continue
-        few = max(1, height // PART)
+        few = max(1, height // ROWS_DIVISOR)
         assert all(probed.rows[stage][1 - single] == few for stage in SPLITS)
         assert probed.rows["mode_decision"] == plan.rows["mode_decision"]
     shared = Plan.split(BOTH, height, height // 2, 1) if height > 1 else None

@@ -36,7 +36,7 @@ def test_arrays_of_frames_that_run_at_once():
     arrays = Arrays.allocate(given, Executor(1, 3, [(0, 12)]))
     pool = ArraysPool(arrays)
     with pool.borrowed() as one, pool.borrowed() as other:
-        workspaces = {id(found.workspace) for found in (arrays, one, other)}
+        workspaces = {id(each.workspace) for each in (arrays, one, other)}
         assert len(workspaces) == 3 and one.references is other.references is arrays.references
     with pytest.raises(KeyError), pool.borrowed() as again:
         assert id(again.workspace) in workspaces
@@ -62,8 +62,8 @@ def test_kinds_of_frames_that_another_thread_forgets(monkeypatch):
     """The least number of kinds: each one that is made takes the place of the one before."""
     monkeypatch.setattr(compiled_frames, "MOST_FRAME_KEYS", 1)
     frames, group = CompiledFrames(SimpleNamespace()), SimpleNamespace(state={"array": np.zeros(3)})
-    made = [frames._of((kind,), lambda states: [], [group]) for kind in (0, 1, 0)]
-    assert len({*map(id, made)}) == 3 and frames._of((0,), lambda states: [], [group]) is made[2]
+    compiled = [frames._of((kind,), lambda states: [], [group]) for kind in (0, 1, 0)]
+    assert len({*map(id, compiled)}) == 3 and frames._of((0,), lambda states: [], [group]) is compiled[2]
 
     def failing(states):
         raise ValueError("no address")

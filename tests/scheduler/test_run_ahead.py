@@ -8,7 +8,7 @@ from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.reordering import ReorderingPipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frames import run_ahead
-from h264lite.scheduler.frames.run_ahead import MEMORY_PARTS, MOST_AHEAD, NONE, RunAhead, frame_bytes
+from h264lite.scheduler.frames.run_ahead import MEMORY_DIVISOR, MOST_AHEAD, NONE, RunAhead, frame_bytes
 from h264lite.scheduler.lookahead import gpu_costs
 
 from ..cuda_emulator.driver import Allocation, EmulatedDriver, Function
@@ -54,17 +54,17 @@ def emulated():
     device_module.use_driver(None)
 
 
-def pipeline(width=WIDTH, height=HEIGHT, choices=None, **options):
+def make_pipeline(width=WIDTH, height=HEIGHT, choices=None, **options):
     config = Config.from_options(width=width, height=height, device="cuda", **{"threads": 4, **options})
     return (ReorderingPipeline if config.holds_frames else Pipeline)(changed(config, gpu_choices=choices))
 
 
 def stream(frames, **options):
     """(bytes, frames that run ahead) of an encode on the GPU."""
-    made = pipeline(**options)
-    coded = [one for planes in frames for one in made.encode(tuple(planes))] + made.flush()
-    ahead = executor_of(made).run_ahead
-    made.close()
+    pipeline = make_pipeline(**options)
+    coded = [one for planes in frames for one in pipeline.encode(tuple(planes))] + pipeline.flush()
+    ahead = executor_of(pipeline).run_ahead
+    pipeline.close()
     return b"".join(frame.data for frame in coded), ahead
 
 
@@ -97,10 +97,10 @@ def test_p_frames_wait_for_few_b_frames(ledger, monkeypatch, most):  # noqa: F81
 
 def test_each_limit():
     e = 1000
-    enough = MEMORY_PARTS * MOST_AHEAD * e
+    enough = MEMORY_DIVISOR * MOST_AHEAD * e
     assert RunAhead(20, e).frames(3, enough) == MOST_AHEAD
     assert RunAhead(20, e).frames(3, enough - 1) == MOST_AHEAD - 1
-    assert RunAhead(20, e).frames(3, MEMORY_PARTS * e - 1) == 0
+    assert RunAhead(20, e).frames(3, MEMORY_DIVISOR * e - 1) == 0
     assert [RunAhead(20, e, gops).frames(3, enough) for gops in (1, 2, 3, 4, 5)] == [6, 6, 3, 3, 2]
     assert [RunAhead(most, e).frames(3, enough) for most in (-1, 0, 3, 4, 8, 9, 10)] == [0, 0, 0, 1, 5, 6, 6]
     assert NONE.frames(3, enough) == 0
@@ -112,12 +112,12 @@ def test_the_memory_of_a_frame_is_what_it_takes(emulated, monkeypatch):
     for ahead in range(4):
         limited(monkeypatch, ahead)
         driver = emulated()
-        made = pipeline(bframes=2)
-        assert executor_of(made).run_ahead == ahead
-        assert len(executor_of(made)._uploaded) == 6 + ahead
+        pipeline = make_pipeline(bframes=2)
+        assert executor_of(pipeline).run_ahead == ahead
+        assert len(executor_of(pipeline)._uploaded) == 6 + ahead
         most.append(driver.most)
-        size = frame_bytes(pipeline_of(made).config.coding)
-        made.close()
+        size = frame_bytes(pipeline_of(pipeline).config.coding)
+        pipeline.close()
     differences = np.diff(most)
     assert (abs(differences - size) < 1024).all(), (differences, size)
 
@@ -126,26 +126,26 @@ def test_the_memory_of_a_frame_is_what_it_takes(emulated, monkeypatch):
 def test_nothing_runs_ahead(emulated, monkeypatch, options):
     """Nor is memory taken for it."""
     driver = emulated()
-    made = pipeline(**options)
-    executor, ring = executor_of(made), frame_executor_of(made).ring
+    pipeline = make_pipeline(**options)
+    executor, ring = executor_of(pipeline), frame_executor_of(pipeline).ring
     most, in_flight, frames = driver.most, ring.in_flight, len(ring.frames)
     assert executor.run_ahead == 0
-    made.close()
+    pipeline.close()
     limited(monkeypatch, 0)
     driver = emulated()
-    made = pipeline(**options)
-    ring = frame_executor_of(made).ring
+    pipeline = make_pipeline(**options)
+    ring = frame_executor_of(pipeline).ring
     assert (driver.most, ring.in_flight, len(ring.frames)) == (most, in_flight, frames)
-    made.close()
+    pipeline.close()
 
 
 def test_in_flight(emulated):
     emulated()
     for threads, expected in ((1, 10), (4, 13), (16, 13)):
-        made = pipeline(bframes=3, threads=threads)
-        assert frame_executor_of(made).ring.in_flight == expected
-        assert executor_of(made).frames_on_device == 12
-        made.close()
+        pipeline = make_pipeline(bframes=3, threads=threads)
+        assert frame_executor_of(pipeline).ring.in_flight == expected
+        assert executor_of(pipeline).frames_on_device == 12
+        pipeline.close()
 
 
 def test_what_fits_without_fits(emulated, monkeypatch):
@@ -158,7 +158,7 @@ def test_what_fits_without_fits(emulated, monkeypatch):
     limited(monkeypatch, MOST_AHEAD)
     size = frame_bytes(Config.from_options(width=WIDTH, height=HEIGHT, device="cuda", **options).coding)
     seen = []
-    for memory in (needed, *((n * MEMORY_PARTS + 1) * size for n in (1, 3, MOST_AHEAD))):
+    for memory in (needed, *((n * MEMORY_DIVISOR + 1) * size for n in (1, 3, MOST_AHEAD))):
         driver = emulated(memory)
         given, ahead = stream(frames, **options)
         assert given == expected
@@ -182,17 +182,17 @@ def test_no_encode_takes_as_much_as_it_may_leave(emulated, monkeypatch, options)
     monkeypatch.setattr(Allocation, "check", lambda *_: None)
     monkeypatch.setattr(gpu_costs, "levels_between", lambda *_: np.zeros(256, np.uint8))  # of samples that were not counted
     driver, planes = emulated(), tuple(np.zeros((height >> k, width >> k), np.uint8) for k in (0, 1, 1))
-    made = pipeline(width, height, rc_lookahead=250, b_adapt=2, weightp=2, **options)
-    size = frame_bytes(pipeline_of(made).config.coding)
+    pipeline = make_pipeline(width, height, rc_lookahead=250, b_adapt=2, weightp=2, **options)
+    size = frame_bytes(pipeline_of(pipeline).config.coding)
     loop = driver.most
     for _ in range(n_frames):
-        made.encode(planes)
-    made.flush()
-    executor = executor_of(made)
+        pipeline.encode(planes)
+    pipeline.flush()
+    executor = executor_of(pipeline)
     assert executor.run_ahead == MOST_AHEAD
     one_more, sources = loop - MOST_AHEAD * size, (n_frames + 12) * 3 * width * height // 2
-    assert driver.most + one_more + sources < MEMORY_PARTS * size, (driver.most / size, one_more / size, sources / size)
-    made.close()
+    assert driver.most + one_more + sources < MEMORY_DIVISOR * size, (driver.most / size, one_more / size, sources / size)
+    pipeline.close()
 
 
 @pytest.mark.parametrize("options", SAME, ids=str)

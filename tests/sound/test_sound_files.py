@@ -347,9 +347,9 @@ def test_packets_of_a_program(file):
     setup = b"OpusHead" + stream.format.setup if codec == "opus" else stream.format.setup
     again = AudioPackets(codec, [packet.data for packet in packets], setup=setup, priming=stream.skip).stream()
     assert again.format == stream.format and again.skip == stream.skip
-    found = list(again.packets)
-    assert [packet.data for packet in found] == [packet.data for packet in packets]
-    assert [packet.duration for packet in found[:-1]] == [packet.duration for packet in packets[:-1]]
+    packets_again = list(again.packets)
+    assert [packet.data for packet in packets_again] == [packet.data for packet in packets]
+    assert [packet.duration for packet in packets_again[:-1]] == [packet.duration for packet in packets[:-1]]
     if codec != "flac":
         plain = AudioPackets(codec, [], rate=48000, channels=2).stream()
         assert (plain.format.rate, plain.format.channels) == (48000, 2) and plain.skip == (312 if codec == "opus" else 0)

@@ -28,8 +28,9 @@ class Chromium:
             port = next(match[1] for match in said if match)
             self._url = f"http://127.0.0.1:{port}/session"
             options = {"args": [*ARGUMENTS, f"--user-data-dir={profile}"], "binary": shutil.which("chromium")}
-            made = self._post("", {"capabilities": {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options}}})
-            self._url += "/" + made["sessionId"]
+            wanted = {"browserName": "chrome", "goog:chromeOptions": options}
+            session = self._post("", {"capabilities": {"alwaysMatch": wanted}})
+            self._url += "/" + session["sessionId"]
             self._post("/timeouts", {"script": 15000})
             self.show(url)
         except BaseException:

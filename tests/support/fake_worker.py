@@ -34,7 +34,7 @@ def answer(spec, data: bytes) -> EncodedFrame:
     return EncodedFrame(
         index=spec.display_index, coding_index=spec.coding_index, pts=spec.pts, dts=spec.dts, frame_type=spec.frame_type,
         is_idr=spec.is_idr, qp=spec.qp, avg_qp=float(spec.qp), qp_range=(spec.qp, spec.qp), qp_by=spec.qp_by,
-        is_reference=spec.is_reference, is_qp_asked=False, over_factor=0, predicted=0, mean_qp=0, data=data,
+        is_reference=spec.is_reference, is_qp_requested=False, over_factor=0, predicted=0, mean_qp=0, data=data,
         mb_counts=np.ones(15, np.int64), transform_8x8=0, ssd=(1, 1, 1), sums=[0, 0, 0], bits=8 * len(data),
         bits_by_kind=None, stage_seconds={"loop": 1e-3, "entropy": 1e-3, "search": 1e-3}, reconstruction=None,
     )  # fmt: skip

@@ -71,7 +71,7 @@ class Tuning:
 
     machine: Machine
     models: Models
-    made: str = ""  # when it was measured, UTC
+    measured_at: str = ""  # when it was measured, UTC
     chosen: dict[str, int] = field(default_factory=dict)
     pins: dict[str, Any] = field(default_factory=dict)
     path: str = ""  # the file's name
@@ -90,7 +90,7 @@ class Tuning:
     def age(self) -> float | None:
         """Seconds since it was measured."""
         try:
-            return time.time() - _seconds_of(self.made)
+            return time.time() - _seconds_of(self.measured_at)
         except ValueError:
             return None
 
@@ -144,7 +144,7 @@ _STAGES = """\
 
 def to_toml(tuning: Tuning) -> str:
     """The file's contents."""
-    machine, lines = tuning.machine, [_HEAD, f"format = {FORMAT}", f'made = "{tuning.made}"  # UTC', ""]
+    machine, lines = tuning.machine, [_HEAD, f"format = {FORMAT}", f'made = "{tuning.measured_at}"  # UTC', ""]
     lines += ["[machine]  # the file is used nowhere else"]
     lines += [f"{row.name} = {_toml(getattr(machine, row.name))}" for row in fields(machine)]
     lines += ["", "[chosen]  # the fastest in measured encodes"]
@@ -159,8 +159,8 @@ def to_toml(tuning: Tuning) -> str:
         lines += ["", f'[stages."{device}"]', _STAGES.rstrip()] if device == CPU else ["", f'[stages."{device}"]']
         for name, curve in curves.items():
             points = ", ".join(f"[{n:.10g}, {_number(1e6 * seconds)}]" for n, seconds in curve.points)
-            alone = f", alone = {_number(1e6 * curve.one_thread)}" if curve.one_thread else ""
-            lines.append(f"{name} = {{points = [{points}]{alone}}}")
+            one_thread = f", alone = {_number(1e6 * curve.one_thread)}" if curve.one_thread else ""
+            lines.append(f"{name} = {{points = [{points}]{one_thread}}}")
     lines += ["", *(f"# {_escaped(line)}".rstrip() for line in tuning.report)]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -321,8 +321,8 @@ def load(path: Path, machine: Machine) -> Tuning:
     text = _text(path)
     tuning = read(text, str(path))
     if tuning.machine.version != machine.version:
-        made_by = tuning.machine.version
-        raise TuningError(f"{path}: made by version {made_by}, this is {machine.version}: run h264lite tune", True)
+        file_version = tuning.machine.version
+        raise TuningError(f"{path}: made by version {file_version}, this is {machine.version}: run h264lite tune", True)
     differs = machine.difference(tuning.machine)
     if differs:
         raise TuningError(f"{path}: of another machine ({differs}): run h264lite tune", True)
