@@ -1,6 +1,9 @@
 """8.2.1: picture order count, types 0, 1 and 2, for frames."""
 
 from ..standard.syntax import SliceHeader, Sps
+from .errors import BitstreamError
+
+LARGEST_COUNT = (1 << 31) - 1
 
 
 class PictureOrder:
@@ -13,11 +16,16 @@ class PictureOrder:
         self.prev_offset = 0  # prevFrameNumOffset
 
     def counts(self, header: SliceHeader, sps: Sps) -> tuple[int, int]:
-        """8.2.1: TopFieldOrderCnt and BottomFieldOrderCnt of a new picture."""
+        """8.2.1: TopFieldOrderCnt and BottomFieldOrderCnt of a new picture. BitstreamError where they leave 32 bits."""
         if sps.pic_order_cnt_type == 0:
-            return self._type_0(header, sps)
-        delta = header.delta_pic_order_cnt
-        return self._by_frame_num(header.frame_num, header.nal_ref_idc, header.idr, sps, delta)
+            counts = self._type_0(header, sps)
+        else:
+            delta = header.delta_pic_order_cnt
+            counts = self._by_frame_num(header.frame_num, header.nal_ref_idc, header.idr, sps, delta)
+        for count in counts:
+            if not -LARGEST_COUNT - 1 <= count <= LARGEST_COUNT:
+                raise BitstreamError(f"picture order count {count} is outside {-LARGEST_COUNT - 1}..{LARGEST_COUNT}")
+        return counts
 
     def gap(self, frame_num: int, sps: Sps) -> tuple[int, int]:
         """8.2.5.2: the same of a "non-existing" frame; 0 for type 0, where it is not defined."""

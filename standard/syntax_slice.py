@@ -271,6 +271,10 @@ def _check(header: SliceHeader, sps: Sps, error: type[ValueError]) -> None:
     last = macroblocks // (2 if pairs else 1) - 1
     if header.first_mb_in_slice > last:
         raise error(f"first_mb_in_slice = {header.first_mb_in_slice} is outside 0..{last}")
+    most = 31 if header.field_pic_flag else 15  # also of what a picture parameter set implies
+    for name in ("num_ref_idx_l0_active_minus1", "num_ref_idx_l1_active_minus1"):
+        if getattr(header, name) > most:
+            raise error(f"{name} = {getattr(header, name)} is outside 0..{most}")
     if header.idr and header.type_mod_5 not in (I, SI):
         raise error(f"slice_type = {header.slice_type} in an IDR picture, which has I slices only")
     if header.idr and header.frame_num:
