@@ -29,6 +29,7 @@ _OF_ONE_VIDEO = ("audio", "pass_", "stats", "qpfile", "dump_yuv", "csv", "mb_csv
                  "rate_png", "ray", "ray_gpus", "verbose", "progress")  # fmt: skip
 _OF_THE_BATCH = "batch", "workers", "devices", "quiet"
 ALL = "all"  # GPUs
+ON_A_GPU = 2  # processes; more are slower (docs/tried.md)
 _DONE = bytes([0])
 Job = tuple[str, str]  # names of input and output
 
@@ -37,18 +38,24 @@ def run_batch(texts: dict[str, Any], encode: Callable[[list[str]], int]) -> int:
     """Encode the videos of a list; return the exit code: 1 if any has failed. texts: the user's options by name; encode: runs
     a command, prints what is wrong and returns the exit code.
     """
+    if not hasattr(os, "fork"):
+        raise OptionError("needs a system with fork", "batch")
     values = read_options(texts, [row for row in OPTIONS if row.scope != API])
     for name in (name for name in _OF_ONE_VIDEO if texts.get(name) is not None):
         raise OptionError("with --batch: it is for one video", BY_NAME[name].flag[2:])
     jobs = read_jobs(texts["batch"])
-    devices: tuple[str, ...] = values["devices"] or ()
-    at_once = min(values["workers"] or max(len(devices), min(MOST_ON_CPU, cores())), len(jobs))
+    devices = _devices(values)
+    at_once = min(values["workers"] or _pays(devices), len(jobs))
     words = [BY_NAME[name].word(value) for name, value in texts.items() if name not in _OF_THE_BATCH]
-    if not values["threads"] and not is_for_gpu(values["device"], devices or None):
+    if not values["threads"] and not is_for_gpu(values["device"], values["devices"]):
         words.append(f"--threads={max(1, cores() // at_once)}")
     gc.freeze()  # what all processes share
-    links = _fork(at_once, lambda k, number: encode(["encode", *jobs[number], *words, *_device(devices, k), "--quiet"]))
-    return _hand_out(jobs, links, values["quiet"])
+
+    def run(process: int, job: int) -> int:
+        device = [] if values["devices"] is None else [f"--devices={devices[process % len(devices)]}"]
+        return encode(["encode", *jobs[job], *words, *device, "--quiet"])
+
+    return _hand_out(jobs, _fork(at_once, run), values["quiet"])
 
 
 def read_jobs(name: str) -> list[Job]:
@@ -76,18 +83,38 @@ def read_jobs(name: str) -> list[Job]:
     return jobs
 
 
-def _device(devices: Sequence[str], k: int) -> list[str]:
-    """The option for process k: one of the devices. GPUs are counted here, since a driver does not survive a fork."""
-    names = [f"cuda:{number}" for number in range(count_gpus())] if ALL in devices else devices
-    return [f"--devices={names[k % len(names)] if names else ALL}"] if devices else []
+def _devices(values: dict[str, Any]) -> Sequence[str]:
+    """Those that the processes take in turn; ("all",) without a GPU, for an error that says so."""
+    named, device = values["devices"], values["device"]
+    if named == (ALL,):
+        return [f"cuda:{number}" for number in range(_count_gpus())] or named
+    if named is not None:
+        return named
+    return ("cuda:0",) if device in ("cuda", "hybrid") or (device == "auto" and _count_gpus()) else ("cpu",)
+
+
+def _count_gpus() -> int:
+    """Counted in a process of its own: a driver that this one had loaded would not work in its forks."""
+    process = os.fork()
+    if not process:
+        count = 0
+        try:
+            count = min(count_gpus(), 255)
+        finally:
+            os._exit(count)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def _pays(devices: Sequence[str]) -> int:
+    """Videos at once: two on a GPU, of which one is read and begun while the other is encoded."""
+    gpus = sum(name != "cpu" for name in devices)
+    return ON_A_GPU * gpus or max(len(devices), min(MOST_ON_CPU, cores()))
 
 
 def _fork(count: int, encode: Callable[[int, int], int]) -> dict[socket.socket, int]:
     """Processes that encode the jobs whose numbers they get, and answer by exit codes: link -> process. encode: gets the
-    number of the process too.
+    numbers of process and job.
     """
-    if not hasattr(os, "fork"):
-        raise OptionError("needs a system with fork", "batch")
     links: dict[socket.socket, int] = {}
     for k in range(count):
         mine, its = socket.socketpair()

@@ -156,7 +156,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("batch", "Output", read_text, None, "encode many videos, some at once: in place of IN and OUT, each line of "
            "the file LIST, or of - (standard input), has two names, quoted as in a shell; # begins a comment. The other "
            "options are for each video", "LIST", scope=CLI),
-    Option("workers", "Output", read_int, None, "with --batch: videos at once. Without it: one for each core, at most 8",
+    Option("workers", "Output", read_int, None, "with --batch: videos at once. Without it: one for each "
+           "core, at most 8; on GPUs two for each",
            "INT", 1, 256, scope=CLI),
 
     Option("preset", "Presets", read_choice, "medium", "speed against compression: a set of options; single options "

@@ -143,18 +143,21 @@ def test_processes_end_with_the_first_one():
     assert not Path("2.264").exists()
 
 
-def test_processes_take_the_devices_in_turn(monkeypatch):
-    """GPUs are counted by each process: a driver that the first one had loaded would not work in the others."""
-    assert [batch_command._device((), k) for k in range(2)] == [[], []]
-    assert [batch_command._device(("cuda:3", "cuda:1"), k) for k in range(3)] == [
-        ["--devices=cuda:3"], ["--devices=cuda:1"], ["--devices=cuda:3"]
-    ]  # fmt: skip
-    monkeypatch.setattr(batch_command, "count_gpus", lambda: 2)
-    assert [batch_command._device(("all",), k) for k in range(3)] == [
-        ["--devices=cuda:0"], ["--devices=cuda:1"], ["--devices=cuda:0"]
-    ]  # fmt: skip
-    monkeypatch.setattr(batch_command, "count_gpus", lambda: 0)
-    assert batch_command._device(("all",), 0) == ["--devices=all"]  # whose error says what is missing
+def test_devices_and_processes(monkeypatch):
+    """Two videos for each GPU at once; with the CPU as many as there are cores, at most 8."""
+
+    def chosen(devices=None, device="auto", gpus=0, cores=3):
+        monkeypatch.setattr(batch_command, "count_gpus", lambda: gpus)
+        monkeypatch.setattr(batch_command, "cores", lambda: cores)
+        names = tuple(batch_command._devices({"devices": devices, "device": device}))
+        return names, batch_command._pays(names)
+
+    assert chosen(("cuda:3", "cuda:1")) == (("cuda:3", "cuda:1"), 4)
+    assert chosen(("all",), gpus=2) == (("cuda:0", "cuda:1"), 4)
+    assert chosen(("all",))[0] == ("all",)  # whose error says what is missing
+    assert chosen(gpus=2) == (("cuda:0",), 2) and chosen(device="cuda") == (("cuda:0",), 2)
+    assert chosen() == (("cpu",), 3) and chosen(device="cpu", gpus=1, cores=99) == (("cpu",), 8)
+    assert chosen(("cpu", "cpu", "cpu", "cpu")) == (("cpu",) * 4, 4)
 
 
 def test_videos_on_named_devices():

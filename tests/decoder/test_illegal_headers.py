@@ -39,25 +39,25 @@ def rewritten(
     """The stream with its headers changed; `header` gets the number of its picture, of one slice each, too."""
     units, pictures, sets = [], 0, {}
     for unit in map(parse_nal_unit, (unit.lstrip(b"\0")[1:] for unit in units_of(stream))):
-        kind, ref_idc, rbsp = unit.nal_unit_type, unit.nal_ref_idc, unit.rbsp()
-        if kind == NAL_SPS:
-            sets[kind] = parse_sps(rbsp), parse_sps(rbsp)
-            sps(sets[kind][1])
-            rbsp = write_sps(sets[kind][1])
-        elif kind == NAL_PPS:
-            sets[kind] = parse_pps(rbsp), parse_pps(rbsp)
-            pps(sets[kind][1])
-            rbsp = write_pps(sets[kind][1])
-        elif kind in (NAL_SLICE, NAL_IDR):
+        unit_type, ref_idc, rbsp = unit.nal_unit_type, unit.nal_ref_idc, unit.rbsp()
+        if unit_type == NAL_SPS:
+            sets[unit_type] = parse_sps(rbsp), parse_sps(rbsp)
+            sps(sets[unit_type][1])
+            rbsp = write_sps(sets[unit_type][1])
+        elif unit_type == NAL_PPS:
+            sets[unit_type] = parse_pps(rbsp), parse_pps(rbsp)
+            pps(sets[unit_type][1])
+            rbsp = write_pps(sets[unit_type][1])
+        elif unit_type in (NAL_SLICE, NAL_IDR):
             (old_sps, new_sps), (old_pps, new_pps) = sets[NAL_SPS], sets[NAL_PPS]
-            changed, _, _, position = parse_slice_header(kind, ref_idc, rbsp, {0: old_sps}, {0: old_pps})
+            changed, _, _, position = parse_slice_header(unit_type, ref_idc, rbsp, {0: old_sps}, {0: old_pps})
             header(changed, pictures)
             pictures += 1
             writer = write_slice_header(changed, new_sps, new_pps)
             left = 8 * len(rbsp.rstrip(b"\0")) - position
             writer.put_u(left, BitReader(rbsp, position).get_u(left))
-            kind, ref_idc, rbsp = changed.nal_unit_type, changed.nal_ref_idc, writer.to_bytes().rstrip(b"\0")
-        units.append(DELIMITER * (kind in (NAL_SLICE, NAL_IDR)) + nal_unit(kind, ref_idc, rbsp))
+            unit_type, ref_idc, rbsp = changed.nal_unit_type, changed.nal_ref_idc, writer.to_bytes().rstrip(b"\0")
+        units.append(DELIMITER * (unit_type in (NAL_SLICE, NAL_IDR)) + nal_unit(unit_type, ref_idc, rbsp))
     return b"".join(units)
 
 
