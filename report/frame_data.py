@@ -25,11 +25,11 @@ def sections_of(frame: AnalysedFrame) -> dict[str, np.ndarray]:
     of = frame.by_macroblock
     mb_type, ref_idx = of("mb_type"), of("ref_idx")[:, :, QUADRANT_FIRST]
     modes = np.maximum(of("chroma_mode"), 0) << 1 | np.maximum(of("intra16x16_mode"), 0) << 3
-    kinds = (of("bits_by_kind") * KIND_SCALE + BIT_UNIT // 2) // BIT_UNIT
+    bits = (of("bits_by_kind") * KIND_SCALE + BIT_UNIT // 2) // BIT_UNIT
     energy = np.rint(np.sqrt(of("residual_energy")) * ENERGY_SCALE)
     return {
         "type": mb_type, "qp": of("qp"), "cbp": of("cbp"), "modes": modes | of("transform_8x8"), "slice": of("slice_id"),
-        "bits": np.minimum(of("bits"), LARGEST), "kinds": np.minimum(kinds, LARGEST).T,
+        "bits": np.minimum(of("bits"), LARGEST), "kinds": np.minimum(bits, LARGEST).T,
         "energy": np.minimum(energy, LARGEST), "coded": packing.block_mask(of("total_coeff")),
         "sub": packing.sub_types(mb_type, of("sub_type")), "intra": packing.intra_modes(mb_type, of("intra_mode")),
         **packing.motion(of("mv"), ref_idx), "indices": ref_idx,

@@ -39,11 +39,11 @@ def scaling_lists(cqm: str) -> ScalingLists:
     return parse_lists(data.decode("ascii", "replace"), cqm)
 
 
-def with_options(lists: ScalingLists, given: Mapping[str, str | None]) -> ScalingLists:
-    """The lists, some replaced by options. given: numbers in raster order, by option of LISTS_OF_OPTION; OptionError."""
+def with_options(lists: ScalingLists, options: Mapping[str, str | None]) -> ScalingLists:
+    """The lists, some replaced by options: numbers in raster order, by the names in LISTS_OF_OPTION; OptionError."""
     replaced = list(lists)
     for option, indices in LISTS_OF_OPTION.items():
-        text = given.get(option)
+        text = options.get(option)
         for index in indices if text is not None else ():
             replaced[index] = _of_numbers(str(text), ZIGZAG_4x4.tolist() if index < 6 else ZIGZAG_8x8.tolist(), option)
     return tuple(replaced)

@@ -10,8 +10,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from ...cpu_simd.bundles import HalfSize, Planes
-from ...cuda_src.lookahead.half_size import half_size
+from ...cpu_simd.bundles import HalfSize
 from ...cuda_src.lookahead.levels import count_samples, replace_samples
 from ...cuda_src.lookahead.lookahead import (
     SUM,
@@ -20,23 +19,16 @@ from ...cuda_src.lookahead.lookahead import (
     SearchMemory,
     Used,
     between_job,
-    lookahead_both,
-    lookahead_camera,
-    lookahead_intra,
-    lookahead_refine,
-    lookahead_search,
     motion_job,
 )
-from ...cuda_src.quantiser.aq_offsets import aq_offsets
 from ...cuda_src.runtime.array import Stream
-from ...cuda_src.runtime.device import Device, DeviceArray, GpuLost
-from ...cuda_src.runtime.recording import HostBuffers, Recording, placeholder_address
-from ...cuda_src.source.ac_energy import ac_energies
+from ...cuda_src.runtime.device import Device, GpuLost
 from ...standard.sample_format import SAMPLE_MAX, SUB_HEIGHT_C, SUB_WIDTH_C, Sample
 from ..frames.device_frame import GpuSource
 from .brightness import brightness, levels_between
 from .costs import CostPending, CostQuery, Source, TreeFrame, position_between
-from .gpu_batch import COUNTS, MOST_NEW, MOST_PAIRS, MOST_TRIPLES, TABLE, Batch, GpuFrame
+from .gpu_batch import COUNTS, MOST_NEW, MOST_PAIRS, MOST_TRIPLES, Batch, GpuFrame
+from .gpu_calls import BatchCalls
 from .gpu_tree import GpuTree
 from .lookahead_memory import LookaheadMemory
 
@@ -62,7 +54,7 @@ class GpuCosts:
         frames from the host are copied; else they stay as they are while `reads_from` says so; quick: fewer vectors are
         tried; aq: mode, not 0, and strength in 1 / 256 of adaptive quantisation, which needs all planes; None: none.
         """
-        self._gpu, self._copies, self._quick, self._aq = gpu, copies, quick, aq
+        self._gpu, self._copies = gpu, copies
         chroma = -(-height // SUB_HEIGHT_C), -(-width // SUB_WIDTH_C)
         self._shapes = ((height, width), chroma, chroma) if aq else ((height, width),)  # of planes that are uploaded
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
@@ -77,16 +69,11 @@ class GpuCosts:
         self._levelled: tuple[HalfSize, Motion] | None = None  # a reference with other levels, and motion from it
         self._new: list[int] = []  # frames whose work has not started: all came from the host, or all on the GPU
         self._tree: GpuTree | None = None
-        self._recordings: dict[RecordingKey, Recording] = {}  # of batches, by key
         self.first = self.count = 0  # frames that are kept: from `first` on, before `count`
         with gpu:
             gpu.load((*KERNELS, *AQ_KERNELS) if aq else KERNELS)
             self._stream: Stream | None = gpu.urgent_stream()
-            # of all frames, whose work follows one after another
-            self._planes = [self._memory.array(shape, Sample) for shape in self._shapes]
-            n_mb = self._mb_height * self._mb_width
-            self._energy, self._aq_offsets = (self._memory.array((n_mb,), np.int32) for _ in range(2))
-            self._table = gpu.array(TABLE, np.int64)  # of all batches, which run one after another
+            self._calls = BatchCalls(gpu, self._stream, self._mb_width, self._mb_height, self._shapes, quick, aq)
 
     # ---- frames
     def add(self, source: Source) -> None:
@@ -109,7 +96,7 @@ class GpuCosts:
             for plane, samples in zip(frame.planes, source):
                 np.copyto(plane, samples)
         else:
-            frame.planes = source[: len(self._planes)]
+            frame.planes = source[: len(self._shapes)]
         self._frames[self.count] = frame
         self._new.append(self.count)
         self.count += 1
@@ -243,10 +230,10 @@ class GpuCosts:
     def close(self) -> None:
         """Free the GPU's memory. Frames are gone."""
         self._frames.clear()
-        self._drop_recordings()
+        self._calls.drop_recordings()
         with suppress(GpuLost), self._gpu:
             self._gpu.synchronize(self._stream)
-        self._stream = None
+        self._stream = self._calls.stream = None
         self._gpu.close()
 
     def _value(self, query: CostQuery) -> int:
@@ -279,14 +266,7 @@ class GpuCosts:
         """Start one batch. The context is current."""
         batch, frames = self._next_batch(), [self._frames[number] for number in new]
         self._fill(batch, new, pairs, triples)
-        recording_key = len(new), bool(frames) and frames[0].source is not None, len(pairs), len(triples)
-        recording = self._recordings.get(recording_key)
-        if recording is None:
-            self._keep(recording_key, self._record(batch, frames, len(pairs)))
-        else:
-            batch.set_numbers(frames)
-            recording.bind(batch.numbers)
-            self._gpu.replay(recording)
+        self._calls.run(batch, frames, len(pairs))
         for frame in frames:
             frame.source = None
         self._started(batch)
@@ -302,66 +282,6 @@ class GpuCosts:
             rows += self._triple(triple)
         batch.fill(rows, [*[(number,) for number in new], *pairs, *triples], new=new)
 
-    def _record(self, batch: Batch, frames: Sequence[GpuFrame], n_pairs: int) -> Recording:
-        """All calls of a batch, on placeholders (recording.py) for the arrays of new frames; they are done too."""
-        jobs, results = batch.jobs[: batch.n_rows], batch.results[: batch.n_rows]
-        host = HostBuffers(jobs, results, batch.event, *[buffer for frame in frames for buffer in frame.host_buffers()])
-        addresses = [address for frame in frames for address in frame.addresses()]
-        with self._gpu.record_calls(host, addresses) as recording:
-            table, stream, height = self._table[: batch.n_rows].put(jobs, self._stream), self._stream, self._mb_height
-            for k, frame in enumerate(frames):
-                self._enter(frame, k * len(frame.addresses()), table[k])
-            of_triples = len(frames) + n_pairs
-            if n_pairs:
-                self._search(table[len(frames) : of_triples])
-            if batch.n_rows > of_triples:
-                lookahead_both(table[of_triples:], self._mb_width, height, 0, height, stream)
-            table.get(results, stream)
-            self._gpu.record(batch.event, stream)
-        return recording
-
-    def _enter(self, frame: GpuFrame, first: int, row: DeviceArray) -> None:
-        """A new frame in half size, its adaptive quantisation, and its costs by intra prediction, of which `row` of the table
-        gets the sum.
-
-        first: number of the placeholder for the first of its arrays.
-        """
-        stream, height, source, energy = self._stream, self._mb_height, frame.source, self._energy
-        arrays = [self._placeholder(first + k, array) for k, array in enumerate(frame.arrays)]
-        half, intra = HalfSize(*arrays[: len(frame.half)]), arrays[len(frame.half)]
-        if source is None:
-            planes = [on_gpu.put(plane, stream) for on_gpu, plane in zip(self._planes, frame.planes)]
-            half_size(planes[0], 0, height, half, stream)
-            if self._aq is not None:
-                ac_energies(Planes(*planes), energy, stream)
-        else:
-            assert stream is not None
-            read = enumerate((source.planes[0], source.energy), first + len(arrays))
-            luma, energy = (self._placeholder(number, array) for number, array in read)
-            self._gpu.wait(stream, source.measured)
-            half_size(luma, 0, height, half, stream)
-        if self._aq is not None:
-            aq_offsets(energy, *self._aq, self._aq_offsets, arrays[-1], stream)
-            self._aq_offsets.get(frame.aq_offsets, stream)
-        if source is not None and stream is not None:
-            self._gpu.record(source.seen, stream)
-        lookahead_intra(half, 0, height, intra, row[SUM:], stream)
-
-    def _placeholder(self, number: int, array: DeviceArray) -> DeviceArray:
-        """For an array, of any user of the GPU, that differs between replays of a recording."""
-        return DeviceArray(self._gpu, placeholder_address(number), array.shape, array.dtype)
-
-    def _keep(self, recording_key: RecordingKey, recording: Recording) -> None:
-        """For later batches of a key."""
-        if len(self._recordings) == MOST_RECORDINGS:
-            self._drop_recordings()
-        self._recordings[recording_key] = recording
-
-    def _drop_recordings(self) -> None:
-        for recording in self._recordings.values():
-            recording.clear()
-        self._recordings.clear()
-
     def _start_levels(self, reference: int, frame: int) -> None:
         """Start the next step of a cost of levels, unless the one before is under way."""
         uncounted = [number for number in (reference, frame) if number not in self._counts]
@@ -376,7 +296,7 @@ class GpuCosts:
         """Start a batch that counts the samples of frames."""
         batch = self._next_batch()
         batch.fill([0] * (WORDS * COUNTS * len(frames)), [])
-        table = self._upload(batch)
+        table = self._calls.upload(batch)
         for k, number in enumerate(frames):
             counts = table[COUNTS * k : COUNTS * (k + 1)].reshape(COUNTS * WORDS).view(np.int32)
             half = self._frames[number].half
@@ -384,7 +304,8 @@ class GpuCosts:
             copied = self._memory.coarse(half.coarse.shape)
             half.coarse.get(copied, self._stream)
             batch.counted.append((number, copied))
-        self._download(batch)
+        self._calls.download(batch)
+        self._started(batch)
 
     def _level(self, reference: int, frame: int) -> None:
         """Start a batch with the cost of a frame from a reference with its levels; the samples of both are counted."""
@@ -396,27 +317,11 @@ class GpuCosts:
         levels = levels_between(self._counts[reference][0], self._counts[frame][0]).view(np.int64)
         job = motion_job(current.half, half, current.intra, self._searches[0], motion)
         batch.fill([*levels.tolist(), *job], [(reference, frame, frame)], LEVELS)
-        table = self._upload(batch)
+        table = self._calls.upload(batch)
         of_reference = table[:LEVELS].reshape(LEVELS * WORDS).view(Sample)
         replace_samples(self._frames[reference].half, of_reference, half, self._stream)
-        self._search(table[LEVELS:])
-        self._download(batch)
-
-    def _search(self, jobs: DeviceArray) -> None:
-        """All steps of the motion of jobs."""
-        mb_width, mb_height, stream = self._mb_width, self._mb_height, self._stream
-        lookahead_camera(jobs, mb_width, mb_height, stream)
-        lookahead_search(jobs, mb_width, mb_height, 0, mb_height, self._quick, stream)
-        lookahead_refine(jobs, mb_width, mb_height, 0, mb_height, self._quick, stream)
-
-    def _upload(self, batch: Batch) -> DeviceArray:
-        """The table of a batch on the GPU."""
-        return self._table[: batch.n_rows].put(batch.jobs[: batch.n_rows], self._stream)
-
-    def _download(self, batch: Batch) -> None:
-        """End the calls for a batch."""
-        self._table[: batch.n_rows].get(batch.results[: batch.n_rows], self._stream)
-        self._gpu.record(batch.event, self._stream)
+        self._calls.search(table[LEVELS:])
+        self._calls.download(batch)
         self._started(batch)
 
     def _started(self, batch: Batch) -> None:

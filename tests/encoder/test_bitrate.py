@@ -138,8 +138,8 @@ def least_distance(control, specs, budget, low, high):
     """The shift in low .. high by the definition of BitrateControl: one after another, each frame by itself."""
 
     def bits(shift):
-        settled = [spec._replace(qp=spec.qp if spec.is_qp_requested else min(44, max(12, spec.qp + shift))) for spec in specs]
-        return sum(control._model.bits(spec) for spec in settled)
+        shifted = [spec._replace(qp=spec.qp if spec.is_qp_requested else min(44, max(12, spec.qp + shift))) for spec in specs]
+        return sum(control._model.bits(spec) for spec in shifted)
 
     qps = [spec.qp for spec in specs]
     low = max(low, min(12 - max(qps) - 12, high))
