@@ -28,16 +28,16 @@ KINDS = {
 class Full(EmulatedDriver):
     """What is made as number `at` finds no memory, nor, with `stays`, all after it; at_launch: the same for kernels.
 
-    allocated: what each allocation is, by its name.
+    taken_names: what each call took, in order.
     """
 
     def __init__(self, at=None, stays=False, at_launch=None):
-        self.at, self.stays, self.at_launch, self.allocated = at, stays, at_launch, []
+        self.at, self.stays, self.at_launch, self.taken_names = at, stays, at_launch, []
         super().__init__()
 
     def _take(self, name):
-        self.allocated.append(name)
-        n = len(self.allocated)
+        self.taken_names.append(name)
+        n = len(self.taken_names)
         if self.at is not None and (n == self.at or (self.stays and n > self.at)):
             raise OutOfMemory(f"{name}: out of memory")
 
@@ -97,14 +97,14 @@ def check(clip, wanted, driver, device, options):
         if device == "cuda":
             try:
                 assert encode(clip, device, **options) == wanted
-                assert driver.at is not None and driver.allocated[driver.at - 1] == "page-locked", "a source's need not be"
+                assert driver.at is not None and driver.taken_names[driver.at - 1] == "page-locked", "a source's need not be"
             except Error as error:
                 assert re.search(r"no memory left for|MiB left.*needs|no page-locked memory", str(error))
                 assert "\n" not in str(error)
         else:
             assert encode(clip, device, **options) == wanted
             texts = [str(w.message) for w in said]
-            happened = driver.at is None or len(driver.allocated) >= driver.at  # hybrid: as many events as needed
+            happened = driver.at is None or len(driver.taken_names) >= driver.at  # hybrid: as many events as needed
             assert all("the CPU" in text for text in texts), texts
             has_lookahead = "crf" in options or "bitrate" in options
             assert len(texts) == int(happened) or (has_lookahead and not texts), texts
@@ -113,10 +113,10 @@ def check(clip, wanted, driver, device, options):
     assert driver.gpus[0].holders == went_on
 
 
-def places(allocated):
+def places(taken_names):
     """Where to fail: a middle and the last of each name."""
-    for name in dict.fromkeys(allocated):
-        of_name = [n for n, other in enumerate(allocated, 1) if other == name]
+    for name in dict.fromkeys(taken_names):
+        of_name = [n for n, other in enumerate(taken_names, 1) if other == name]
         yield from dict.fromkeys((of_name[len(of_name) // 2], of_name[-1]))
 
 
@@ -128,8 +128,8 @@ def test_nothing_is_there_for_what_is_made(clip, name, device, every):
     device_module.use_driver(driver)
     wanted = encode(clip, "cpu", **options)
     assert encode(clip, device, **options) == wanted
-    assert {"array", "page-locked", "stream", "event"} <= set(driver.allocated)
-    numbers = range(1, len(driver.allocated) + 1) if every else places(driver.allocated)
+    assert {"array", "page-locked", "stream", "event"} <= set(driver.taken_names)
+    numbers = range(1, len(driver.taken_names) + 1) if every else places(driver.taken_names)
     for at in numbers:
         for stays in (False, True) if every else (at % 2 == 0,):
             driver = Full(at, stays)
