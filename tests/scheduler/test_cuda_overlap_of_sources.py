@@ -9,7 +9,7 @@ from h264lite.cuda_src.runtime.device import Device, DeviceArray
 from h264lite.cuda_src.runtime.foreign import Foreign
 from h264lite.scheduler.frames.gpu_sources import GpuSourcePool
 from h264lite.scheduler.gpu_memory import GpuMemory
-from h264lite.scheduler.lookahead import gpu_costs
+from h264lite.scheduler.lookahead import gpu_calls
 
 from ..support import round_trip
 from ..support.steady import steady
@@ -37,7 +37,7 @@ class Array:
 @pytest.fixture
 def noted(ledger, monkeypatch):  # noqa: F811
     """The ledger, with orders between streams of the encoder and of others, and what reads frames that wait."""
-    after, before, half_size = Foreign.after, Foreign.before, gpu_costs.half_size
+    after, before, half_size = Foreign.after, Foreign.before, gpu_calls.half_size
 
     def noted_after(self, stream, other):
         ledger.merge(stream, ledger.clock(("foreign", other)))
@@ -54,9 +54,9 @@ def noted(ledger, monkeypatch):  # noqa: F811
 
     monkeypatch.setattr(Foreign, "after", noted_after)
     monkeypatch.setattr(Foreign, "before", noted_before)
-    monkeypatch.setattr(gpu_costs, "half_size", noted_half_size)
-    monkeypatch.setattr(gpu_costs.GpuCosts, "_keep", lambda *_: None)  # nothing is replayed: all is noted
-    monkeypatch.setattr(gpu_costs.GpuCosts, "_placeholder", lambda self, number, array: array)
+    monkeypatch.setattr(gpu_calls, "half_size", noted_half_size)
+    monkeypatch.setattr(gpu_calls.BatchCalls, "_keep", lambda *_: None)  # nothing is replayed: all is noted
+    monkeypatch.setattr(gpu_calls.BatchCalls, "_placeholder", lambda self, number, array: array)
     return ledger
 
 
