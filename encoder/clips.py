@@ -4,7 +4,7 @@ import os
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +13,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, Unpack
 
 from ..process import start_threads
+from ..scheduler.devices import count_gpus
 from ..scheduler.hybrid.tuning.tuning_place import cores
 from .errors import Error, InputError, OptionError
 from .frames.producer import current_stream
@@ -27,7 +28,7 @@ from .unclosed import finish_at_exit
 from .writer import VideoWriter
 from .writing_progress import Reported, ReportedProgress
 
-MOST_ON_CPU, ON_GPU = 8, 1  # clips at once, unless the caller says how many; on a GPU more are slower (docs/tried.md)
+MOST_ON_CPU, ON_GPU = 8, 1  # clips at once, unless the caller says how many; on one GPU more are slower (docs/tried.md)
 _WORKERS = Option("workers", "", read_int, None, "", "INT", 1, 256)
 _ENCODER_OPTIONS = [row for row in OPTIONS if row.scope not in (API, CLI)]
 _OF_ONE_VIDEO = ("audio", "pass_", "pass", "stats", "slow_firstpass")
@@ -61,9 +62,10 @@ def write_videos(
     """Encode clips, `workers` at once, each as by `write_video` and to the same bytes; yields a ClipResult each, in order.
 
     videos: an iterable of what write_video takes as frames; targets: one for each clip, or None for bytes. fps: of all clips,
-    or one for each. workers: by default one for each core, 8 at most, or one on a GPU. Encoders share the cores, unless
-    `threads` is given. progress: a function, called in the caller's thread while that waits for results, with the frames
-    written of all clips so far, their number in all or None while it is unknown, and the bytes of their packets.
+    or one for each. workers: by default one for each core, 8 at most, or one for each GPU. Encoders share the cores, unless
+    `threads` is given. devices: each clip is encoded on one of them, that of its arrays if it is among them.
+    progress: a function, called in the caller's thread while that waits for results, with the frames written of all clips so
+    far, their number in all or None while it is unknown, and the bytes of their packets.
 
     `videos` and `targets` run in the caller's thread, when results are asked for; at most workers + 1 clips are taken and not
     finished, and 2 * workers not yielded. A clip that is a generator of frames runs in a thread of its own. An exception of a
@@ -85,14 +87,16 @@ def write_videos(
     arguments = dict(layout=layout, format=format, value_range=value_range, fragment=fragment, width=width, height=height)
     VideoWriter(None, 25 if _is_many(fps) else fps, **arguments, **options)  # type: ignore[arg-type]  # checks, opens nothing
     values = read_options(dict(options), _ENCODER_OPTIONS)
+    devices = _each(values["devices"] or ())
     if workers is None:
-        workers = _workers_for(values["device"], values["devices"])
+        workers = _workers_for(values["device"], devices)
     workers = _WORKERS.value(workers)
     threads = values["threads"]
-    if not threads and not is_for_gpu(values["device"], values["devices"]):
+    if not threads and not is_for_gpu(values["device"], devices or None):
         threads = max(1, cores() // workers)
     report = None if progress is None else ReportedProgress(progress)
-    return _results(_Batch(workers, {**arguments, **options, "threads": threads}, report), _clips(videos, targets, fps))
+    batch = _Batch(workers, {**arguments, **options, "threads": threads}, devices, report)
+    return _results(batch, _clips(videos, targets, fps))
 
 
 def _is_many(values: object) -> bool:
@@ -110,10 +114,17 @@ def is_for_gpu(device: str, devices: tuple[str, ...] | None) -> bool:
     return device == "cuda" if devices is None else "cpu" not in devices
 
 
-def _workers_for(device: str, devices: tuple[str, ...] | None) -> int:
-    """How many clips at once."""
-    on_cpu = device == "cpu" if devices is None else "cpu" in devices
-    return min(MOST_ON_CPU, cores()) if on_cpu or why_no_cuda() is not None else ON_GPU
+def _each(devices: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of devices; those of ("all",) if there is a GPU."""
+    if devices != ("all",) or why_no_cuda() is not None:
+        return devices
+    return tuple([f"cuda:{ordinal}" for ordinal in range(count_gpus())])
+
+
+def _workers_for(device: str, devices: tuple[str, ...]) -> int:
+    """How many clips at once. devices: named ones, in place of `device`."""
+    on_cpu = "cpu" in devices if devices else device == "cpu"
+    return min(MOST_ON_CPU, cores()) if on_cpu or why_no_cuda() is not None else max(ON_GPU, len(devices))
 
 
 @dataclass(eq=False, repr=False)
@@ -177,8 +188,11 @@ def _results(batch: "_Batch", clips: Iterator[_Clip]) -> Generator[ClipResult, N
 class _Batch:
     """Threads that encode clips. They have no reference to the generator of results, which ends them when it is dropped."""
 
-    def __init__(self, workers: int, arguments: dict[str, Any], report: ReportedProgress | None = None) -> None:
-        self.workers, self._arguments, self._stopped = workers, arguments, False
+    def __init__(
+        self, workers: int, arguments: dict[str, Any], devices: tuple[str, ...], report: ReportedProgress | None = None
+    ) -> None:  # fmt: skip
+        """arguments: of each writer; devices: that the threads take in turn, or none."""
+        self.workers, self._arguments, self._devices, self._stopped = workers, arguments, devices, False
         self._report, self._is_told = report, False
         self._begun, self._done = list[_Clip](), (0, 0)  # clips that are reported, and the sums of those before them
         self.is_more = True  # clips may follow
@@ -200,13 +214,14 @@ class _Batch:
             self._begun.append(clip)
         self._caller = threading.get_ident()
         if self._unfinished > len(self._threads) < self.workers:
-            name = f"h264lite clip {len(self._threads)}"
-            start_threads([threading.Thread(target=self._work, name=name, daemon=True)], self._threads)
+            k = len(self._threads)
+            thread = threading.Thread(target=self._work, args=(k,), name=f"h264lite clip {k}", daemon=True)
+            start_threads([thread], self._threads)
             finish_at_exit(self)
         self._to_do.put(clip)
         if not self._threads:
             self._to_do.put(None)
-            self._work()
+            self._work(0)
             self._to_do.get()
 
     def unfinished(self) -> int:
@@ -254,22 +269,25 @@ class _Batch:
         self._caller = threading.get_ident()
         self.end()
 
-    def _work(self) -> None:
-        """Encode clips until there is a None, which stays for the other threads."""
+    def _work(self, k: int) -> None:
+        """Encode clips until there is a None, which stays for the other threads. k: number of the thread."""
+        device = {"devices": (self._devices[k % len(self._devices)],)} if self._devices else {}
         while (clip := self._to_do.get()) is not None:
             if not self._stopped:
-                self._encode(clip)
+                self._encode(clip, device)
                 if clip.result is not None and clip.result.error is not None:
                     _drop_locals(clip.result.error)
             del clip
             self._news.put(True)
         self._to_do.put(None)
 
-    def _encode(self, clip: _Clip) -> None:
+    def _encode(self, clip: _Clip, device: dict[str, Any]) -> None:
+        """device: the option, if the caller has named several."""
         frames, clip.frames = clip.frames, None
         progress: Any = False if self._report is None else partial(self.wrote, clip)
         try:
-            with _Writer(clip.target, clip.fps, progress=progress, **self._arguments) as writer:
+            with _Writer(clip.target, clip.fps, progress=progress, **{**self._arguments, **device}) as writer:
+                writer.may_use(self._devices)
                 writer.ends = lambda: self._stopped
                 writer.write_all(frames, clip.stream)
             clip.result = ClipResult(clip.target, writer.getvalue() if clip.target is None else None, None)
@@ -287,6 +305,10 @@ class _Writer(VideoWriter):
     """A writer that ends between two frames if it is told to."""
 
     ends: Callable[[], bool]
+
+    def may_use(self, devices: Sequence[str]) -> None:
+        """Name devices that may stand in for that of the options, if the first frame lies there."""
+        self._feeder.also = devices
 
     def _put_all(self, feed: Callable[[], Iterable[list[Packet]]]) -> None:
         super()._put_all(lambda: self._until_end(feed()))

@@ -3,6 +3,7 @@
 import warnings
 
 import h264lite
+import numpy as np
 import pytest
 from h264lite.cli import doctor as doctor_command
 from h264lite.cli import tune as tune_command
@@ -10,6 +11,7 @@ from h264lite.cli.cli import main
 from h264lite.cli.measuring import links
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.cuda_src.runtime.library import GpuLost
+from h264lite.encoder import clips
 from h264lite.encoder.errors import DeviceError, InputError
 from h264lite.scheduler.hybrid.tuning.tuning_file import cache_file, read
 
@@ -17,6 +19,7 @@ from ..cli.test_machine_commands import quick  # noqa: F401
 from ..cuda_emulator.driver import Error
 from ..cuda_emulator.fixtures import both_ways, driver, on_gpus  # noqa: F401
 from ..support import round_trip
+from ..support.foreign_arrays import Dlpack
 from ..support.steady import steady_words
 from . import test_cuda_types
 from .test_cuda_frames import upload
@@ -142,6 +145,49 @@ def test_a_picture_on_the_other_gpu_is_refused(driver, clip):  # noqa: F811
         encoder.encode(tuple(clip[0]))
         encoder.flush()
     other.close()
+
+
+def video(k, frames=4):
+    return np.random.default_rng(k).integers(0, 256, (frames, HEIGHT, WIDTH, 3), np.uint8)
+
+
+def on_the_cpu(k):
+    return h264lite.write_video(None, video(k), qp=26, device="cpu")
+
+
+@on_gpus
+@pytest.mark.parametrize("devices", ("all", "cuda:1", ("cuda:1", "cuda:0")))
+def test_clips_take_the_gpus_in_turn(driver, devices):  # noqa: F811
+    """One of them each."""
+    seen, opened = [], clips._Writer.__init__
+
+    def noted(self, *names, **options):
+        seen.append(options["devices"])
+        opened(self, *names, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clips._Writer, "__init__", noted)
+        results = [*h264lite.write_videos(None, map(video, range(4)), qp=26, devices=devices)]
+    assert [result.data for result in results] == [on_the_cpu(k) for k in range(4)]
+    expected = {("cuda:0",), ("cuda:1",)} if devices != "cuda:1" else {("cuda:1",)}
+    assert {*seen} <= expected and seen[0] == (("cuda:0",) if devices == "all" else ("cuda:1",))
+    assert not driver.allocations
+
+
+@on_gpus
+def test_a_clip_on_a_gpu_is_encoded_there(driver):  # noqa: F811
+    """Whichever of the devices its thread has."""
+    gpus = [device_module.Device(k) for k in range(GPUS)]
+    videos, memory = [], []
+    for k in (1, 1, 0):
+        with gpus[k]:
+            memory.append(gpus[k].upload(video(k)))
+        videos.append(Dlpack(video(k), "uint8", memory[-1].ptr, (2, k)))
+    results = [*h264lite.write_videos(None, videos, qp=26, devices="all", workers=1)]
+    assert [result.error for result in results] == [None] * 3
+    assert [result.data for result in results] == [on_the_cpu(k) for k in (1, 1, 0)]
+    for gpu in gpus:
+        gpu.close()
 
 
 def test_a_gpu_that_is_not_there(driver, clip):  # noqa: F811

@@ -330,8 +330,9 @@ def test_encoders_share_the_cores(monkeypatch, workers, options, threads):
 def test_clips_at_once(monkeypatch, device, gpu, workers):
     monkeypatch.setattr(clips_module, "cores", lambda: 16)
     monkeypatch.setattr(clips_module, "why_no_cuda", lambda: None if gpu else "none")
-    assert clips_module._workers_for(device, None) == workers
+    assert clips_module._workers_for(device, ()) == workers
     assert clips_module._workers_for("auto", ("cpu", "cpu")) == 8
+    assert clips_module._workers_for("auto", ("cuda:0", "cuda:1", "cuda:2")) == (3 if gpu else 8)
 
 
 @pytest.mark.parametrize(("arguments", "said"), (
