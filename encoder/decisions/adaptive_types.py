@@ -24,6 +24,7 @@ _FLASH = Fraction(1, 200)  # frames before and behind a flash resemble each othe
 _GUARD = 2  # frames: flashes are shorter
 _LAG = 4  # frames by which decisions may wait for costs that a GPU computes
 _TOGETHER = 2  # calls before the next decision in which costs are asked for: those of all frames that have come till then
+_GROUP = 4  # frames that are asked about, and decided, together where there are no B frames: a batch for each costs as much
 _NEVER = 1 << 62  # after all frames
 _PATIENCE = 2  # lengths of runs that are tried beyond the best one, see _fast_run
 
@@ -87,6 +88,8 @@ class AdaptiveTypes:
         """costs: of no frame yet."""
         self._rules, self._costs = rules, costs
         self._guard, self._window, self._due = rules.guard, rules.window, rules.most_waiting
+        # what waits for later frames in any case may wait for a group of them
+        self._may_group = rules.lag > 0 and rules.scenecut > 0 and not rules.bframes
         self.needed_from = _NEVER
         self._count = 0  # frames added
         self._expected = 0  # frames that are there, added or not
@@ -121,8 +124,10 @@ class AdaptiveTypes:
         if self._anchor < 0 or not (self._rules.lag and self._costs.in_batches):
             self._costs.ahead(self._soon())
             return self._decided(False)
+        if self._may_group:
+            self._due = _GROUP + _TOGETHER
         types = self._decided(False) if self._waiting >= self._due else []
-        if self._waiting >= self._due - _TOGETHER:
+        if self._waiting >= self._due - _TOGETHER and not (self._may_group and self._count - self._asked_ahead < _GROUP):
             self._costs.ahead(self._soon())
         return types
 
@@ -195,7 +200,10 @@ class AdaptiveTypes:
 
     def _find_breaks(self, end: bool) -> None:
         """Finds the IDR and I frames among those whose guard is there."""
-        while self._n_decided < self._count - (0 if end else self._guard - 1):
+        until = self._count - (0 if end else self._guard - 1)
+        if self._may_group and self._costs.in_batches and not end:
+            until = min(until, self._asked_ahead)
+        while self._n_decided < until:
             frame = self._n_decided
             length, requested = frame - self._last_idr, self._requested.get(frame)
             if frame == 0 or length >= self._rules.keyint or requested == IDR:

@@ -6,6 +6,7 @@ import h264lite
 import numpy as np
 import pytest
 from h264lite.encoder.errors import DeviceLost
+from h264lite.scheduler.lookahead.gpu_calls import BatchCalls
 from h264lite.scheduler.lookahead.lookahead_memory import LookaheadMemory
 
 from ..cuda_emulator.fixtures import driver, gpu, launches_by_frame, on_gpus  # noqa: F401
@@ -56,6 +57,17 @@ def test_same_types_and_bytes(gpu, options):  # noqa: F811
     assert shown(packets_of(device="cuda", tune="zerolatency", **options)) == (stream, types)  # which waits for each cost
     decoded = [packet.reconstruction for packet in sorted(packets, key=lambda packet: packet.pts)]
     round_trip.assert_same(round_trip.ffmpeg_frames(stream), decoded, "FFmpeg")
+
+
+@pytest.mark.parametrize(("options", "most"), (({"bframes": 0}, 1 / 2), ({"bframes": 0, "tune": "zerolatency"}, 2)), ids=str)
+def test_frames_without_b_frames_are_asked_about_in_groups(gpu, monkeypatch, options, most):  # noqa: F811
+    """A batch for several frames of a scene, but where each packet is waited for."""
+    batches, run = [], BatchCalls.run
+    monkeypatch.setattr(BatchCalls, "run", lambda self, *given: batches.append(len(given[1])) or run(self, *given))
+    scene = [(luma, *GREY) for luma in np.repeat(CLIP[0][0][None], 40, 0)]
+    with encoder_of(0, **options) as encoder:
+        assert len(round_trip.packets_of(encoder, scene)) == 40
+    assert sum(batches) == 40 and len(batches) <= 40 * most and (len(batches) >= 40) == ("tune" in options)
 
 
 @on_gpus
