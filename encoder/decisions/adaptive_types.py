@@ -228,7 +228,16 @@ class AdaptiveTypes:
         before = [(earlier, frame) for earlier in range(frame - 2, max(frame - guard, 0) - 1, -1)]
         self._costs.ahead([*after, *before])
         bias = max(Fraction(*bias), self._rules.scenecut * _FLASH).as_integer_ratio()
-        return all(self._differ(*pair, bias) for pair in (*after, *before))
+        is_missing = False
+        for pair in (*after, *before):  # costs that are missing come together
+            try:
+                if not self._differ(*pair, bias):
+                    return False
+            except CostPending:
+                is_missing = True
+        if is_missing:
+            raise CostPending
+        return True
 
     def _differ(self, earlier: int, later: int, bias: tuple[int, int]) -> bool:
         """Whether prediction gains so little that frames belong to different scenes: no more than `bias`, a fraction, of all

@@ -5,6 +5,7 @@ import warnings
 import h264lite
 import numpy as np
 import pytest
+from h264lite.encoder.decisions.adaptive_types import AdaptiveTypes
 from h264lite.encoder.errors import DeviceLost
 from h264lite.scheduler.lookahead.gpu_calls import BatchCalls
 from h264lite.scheduler.lookahead.lookahead_memory import LookaheadMemory
@@ -57,6 +58,20 @@ def test_same_types_and_bytes(gpu, options):  # noqa: F811
     assert shown(packets_of(device="cuda", tune="zerolatency", **options)) == (stream, types)  # which waits for each cost
     decoded = [packet.reconstruction for packet in sorted(packets, key=lambda packet: packet.pts)]
     round_trip.assert_same(round_trip.ffmpeg_frames(stream), decoded, "FFmpeg")
+
+
+@pytest.mark.parametrize("options", ({"b_adapt": 1}, {"bframes": 0}), ids=str)
+def test_what_a_cut_compares_comes_together(gpu, monkeypatch, options):  # noqa: F811
+    """Two cuts and a flash: four steps each, of the pair itself and of all others, in place of one for each pair and step."""
+    missed, decide = [], AdaptiveTypes._decide
+
+    def noted(self, types, end):
+        missed.append(not decide(self, types, end))
+        return not missed[-1]
+
+    monkeypatch.setattr(AdaptiveTypes, "_decide", noted)
+    shown(packets_of(device="cuda", **options))
+    assert sum(missed) <= 3 * 4
 
 
 @pytest.mark.parametrize(("options", "most"), (({"bframes": 0}, 1 / 2), ({"bframes": 0, "tune": "zerolatency"}, 2)), ids=str)
