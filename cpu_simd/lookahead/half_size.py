@@ -1,4 +1,5 @@
-"""Source frames in half the width and height, with half-sample planes, and in a quarter: what the lookahead sees.
+"""Source frames in half the width and height, with half-sample planes, and in a quarter, and how sharp they are: what the
+lookahead sees.
 
 Not part of the standard. A sample of plane G is the mean of 2x2 source samples; those of b, h and j are the same a source
 sample to the right, below, and both. So the sample at (x, y) / 2 of the half-size frame is the mean at (x, y) of the source.
@@ -105,3 +106,21 @@ def half_size(luma, row0, row1, out):
     for my in range(row0, row1):
         for mx in range(width // 8):
             tiny[my, mx] = mean_of_16(coarse, COARSE_PAD + 4 * mx, COARSE_PAD + 4 * my)
+
+
+@closed_kernel
+def sharpness(luma):
+    """Not part of the standard: sharpness of luma, Sample[H, W]. Twice what samples differ from the mean of their neighbours
+    across and down: the sum over all samples but those at the edges.
+    """
+    height, width = luma.shape
+    total = np.int64(0)
+    for y in range(1, height - 1):
+        of_row = np.int32(0)
+        for x in range(1, width - 1):
+            middle = 2 * np.int32(luma[y, x])
+            across = middle - np.int32(luma[y, x - 1]) - np.int32(luma[y, x + 1])
+            down = middle - np.int32(luma[y - 1, x]) - np.int32(luma[y + 1, x])
+            of_row += np.int32(abs(across) + abs(down))
+        total += of_row
+    return total

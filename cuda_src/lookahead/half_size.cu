@@ -76,3 +76,24 @@ extern "C" __global__ void tiny_sizes(const Sample *__restrict__ coarse, const S
   const int mb = int(blockIdx.x * blockDim.x + threadIdx.x);
   if (mb < mb_width * mb_height) (blockIdx.y ? other_tiny : tiny)[mb] = mean_of(blockIdx.y ? other_coarse : coarse, mb, mb_width);
 }
+
+// Twin of sharpness in cpu_simd/lookahead/half_size.py. A thread a column of `rows` rows, for the height rows of width samples; stride: of
+// luma; total: added to. Grid: columns, groups of rows.
+extern "C" __global__ void sharpness(const Sample *__restrict__ luma, int height, int width, int stride, int rows,
+    unsigned long long *total) {
+  wait_for_the_kernel_before();
+  const int x = 1 + int(blockIdx.x * blockDim.x + threadIdx.x), y0 = 1 + int(blockIdx.y) * rows, y1 = min(y0 + rows, height - 1);
+  int sum = 0;
+  if (x < width - 1 && y0 < y1) {
+    const Sample *p = luma + size_t(y0) * stride + x;
+    int above = __ldg(p - stride), middle = __ldg(p);
+    for (int y = y0; y < y1; y++, p += stride) {
+      const int below = __ldg(p + stride);
+      sum += abs(2 * middle - __ldg(p - 1) - __ldg(p + 1)) + abs(2 * middle - above - below);
+      above = middle;
+      middle = below;
+    }
+  }
+  sum = __reduce_add_sync(FULL_WARP, sum);
+  if ((threadIdx.x & 31) == 0 && sum) atomicAdd(total, (unsigned long long)sum);
+}

@@ -6,6 +6,7 @@ from ...cpu_simd.layout import COARSE_PAD
 from ..runtime.array import DeviceArray, Stream
 
 WORDS, ROWS = 32, 8  # of a block of threads
+COLUMNS, ROWS_OF_COLUMN = 128, 16  # of a block of `sharpness`, and of a thread of it
 
 
 def half_size(
@@ -28,3 +29,16 @@ def half_size(
     launch(
         "lookahead/half_size", "tiny_size", (-(-count // 128),), (128,), [out.coarse, out.tiny, mb_width, row0, row1], stream
     )
+
+
+def sharpness(
+    luma: DeviceArray,  # Sample[H, W], of display size or whole macroblocks
+    width: int,  # of the display
+    height: int,
+    total: DeviceArray,  # int64[1], added to
+    stream: Stream | None = None,
+) -> None:
+    """Not part of the standard: twin of cpu_simd.lookahead.half_size.sharpness, for the samples that are displayed."""
+    grid = max(1, -(-(width - 2) // COLUMNS)), max(1, -(-(height - 2) // ROWS_OF_COLUMN))
+    arguments = [luma, height, width, luma.shape[1], ROWS_OF_COLUMN, total]
+    luma.device.launch("lookahead/half_size", "sharpness", grid, (COLUMNS,), arguments, stream)

@@ -14,6 +14,7 @@ CAMERA_THREADS = 256
 CAMERA_WORDS = (2 * CAMERA_X + 1) * (2 * CAMERA_Y + 1) + 2  # a sum for each candidate, and a counter, 0 between launches
 WORDS = 16  # of a job, eight bytes each
 SUM = WORDS - 1  # its sum, without the macroblocks at the border if there are others
+SHARPNESS = SUM - 1  # of a new frame, in its row
 
 
 class Motion(NamedTuple):

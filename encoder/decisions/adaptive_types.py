@@ -15,6 +15,7 @@ from ...scheduler.lookahead.brightness import is_same_picture
 from ...scheduler.lookahead.costs import CostPending, CostQuery, LookaheadCosts, Source
 from ..settings.config import Config
 from ..settings.frame_requests import IDR
+from .sharp_frames import LEAST, last_sharp
 
 FIXED, FAST, BEST = 0, 1, 2  # b_adapt
 _B_SHARE, _B_OF = 100, 120  # a B frame counts as this share of its cost: it has a coarser quantiser
@@ -101,6 +102,7 @@ class AdaptiveTypes:
         self._last_idr = 0
         self._anchor = -1  # the last decided frame; never B
         self._runs: dict[tuple[int, int], int | None] = {}  # costs, by first and last frame; None: asked for ahead
+        self._sharpness: dict[int, int] = {}  # of frames that were compared: of the scene, and not too far behind
         self._last_run = rules.bframes + 1  # frames of the last run that no break ended
 
     @classmethod
@@ -165,6 +167,8 @@ class AdaptiveTypes:
                 types += [*(length - 1) * ["B"], self._breaks.pop(self._anchor, "P")]
                 if types[-1] == "P":
                     self._last_run = length
+                oldest = self._anchor - (self._rules.bframes if types[-1] == "P" else 0)
+                self._sharpness = {frame: value for frame, value in self._sharpness.items() if frame >= oldest}
                 self._runs = {run: cost for run, cost in self._runs.items() if run[0] >= self._anchor}
                 for frame in [frame for frame in self._requested if frame <= self._anchor]:
                     del self._requested[frame]
@@ -266,7 +270,10 @@ class AdaptiveTypes:
             return self._best_run(last)
         longest = min(self._rules.bframes + 1, last - self._anchor)
         lengths = [length for length in range(1, longest + 1) if self._requested.get(self._anchor + length) != B]
-        return lengths[-1] if self._rules.b_adapt == FIXED else self._fast_run(lengths)
+        if self._rules.b_adapt == FIXED:
+            return lengths[-1]
+        sharp = self._sharp_run(longest)
+        return sharp if sharp in lengths else self._fast_run(lengths)
 
     def _last(self, start: int, end: bool) -> int:
         """The last frame that the next decision takes into account; no B frame. At least the number of settled ones: unknown.
@@ -283,6 +290,21 @@ class AdaptiveTypes:
             del requested[last]  # a B frame has no frame of its GOP after it
             return last
         return max(frame for frame in range(start, last) if requested.get(frame) != B)
+
+    def _sharp_run(self, longest: int) -> int:
+        """The run that ends at the last sharp one of the next frames; 0: there is none.
+
+        longest: how many frames come into question.
+        """
+        if self._rules.bframes + 1 < LEAST:
+            return 0
+        known = self._sharpness
+        for frame in range(self._anchor, self._anchor + longest + 1):
+            if frame not in known:
+                known[frame] = self._costs.sharpness(frame)
+        first = self._anchor - longest + 1
+        values = [known[frame] for frame in range(first, self._anchor + longest + 1) if frame in known]
+        return last_sharp(values, longest)
 
     def _fast_run(self, lengths: list[int]) -> int:
         """The run of the least cost per frame among those tried, of equal ones the longer. Each one more frame, until

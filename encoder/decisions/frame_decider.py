@@ -129,22 +129,24 @@ def _costs_of(config: Config, copies: bool, start: Starter | None) -> LookaheadC
     from ...cpu_simd.decisions.common import QUICK
     from ...scheduler.lookahead.host_costs import FrameCosts
     from .adaptive_types import FAST
+    from .sharp_frames import LEAST
 
     size, quick = (config.coding.width, config.coding.height), config.coding.subme <= QUICK
     threads = config.machine.threads if start is None else 1  # free threads work on other pairs of frames
+    with_sharpness = config.types.b_adapt == FAST and config.coding.bframes + 1 >= LEAST
     ordinals = [int(name.partition(":")[2] or 0) for name in config.machine.devices if name != "cpu"]
     if not ordinals:
         # of all ways to divide many frames the motion would fill the memory
         keeps_used = config.rate.mbtree and config.types.b_adapt == FAST
-        return FrameCosts(*size, threads, quick=quick, start=start, keeps_used=keeps_used)
+        return FrameCosts(*size, threads, quick=quick, start=start, keeps_used=keeps_used, with_sharpness=with_sharpness)
     from ...scheduler.lookahead.gpu_or_host import GpuOrHostCosts
     from .adaptive_quantisation import AqSettings
 
     def on_host(first: int) -> FrameCosts:
-        return FrameCosts(*size, threads, first, quick)
+        return FrameCosts(*size, threads, first, quick, with_sharpness=with_sharpness)
 
     aq = AqSettings.of(config) if config.rate.crf is not None and config.coding.aq_mode else None
-    return GpuOrHostCosts(ordinals[0], *size, config.machine.may_change_device, on_host, copies, quick, aq)
+    return GpuOrHostCosts(ordinals[0], *size, config.machine.may_change_device, on_host, copies, quick, aq, with_sharpness)
 
 
 def _qps_of(config: Config, costs: LookaheadCosts, requests: Requests, start: Starter | None) -> "QpSource":

@@ -76,6 +76,9 @@ class LookaheadCosts(Protocol):
     def intra(self, frame: int) -> int:
         """By intra prediction."""
 
+    def sharpness(self, frame: int) -> int:
+        """See `sharpness` (cpu_simd/lookahead/half_size.py)."""
+
     def p(self, reference: int, frame: int) -> int:
         """From an earlier frame."""
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...cpu_simd.bundles import HalfSize, Planes
-from ...cuda_src.lookahead.half_size import half_size
+from ...cuda_src.lookahead.half_size import half_size, sharpness
 from ...cuda_src.lookahead.lookahead import (
+    SHARPNESS,
     SUM,
     lookahead_both,
     lookahead_camera,
@@ -32,10 +33,11 @@ class BatchCalls:
 
     def __init__(
         self, gpu: Device, stream: Stream | None, mb_width: int, mb_height: int, shapes: Sequence[tuple[int, ...]],
-        quick: bool, aq: tuple[int, int] | None,
+        quick: bool, aq: tuple[int, int] | None, with_sharpness: bool,
     ) -> None:  # fmt: skip
-        """shapes: of the planes that are uploaded; quick, aq: see GpuCosts."""
+        """shapes: of the planes that are uploaded; quick, aq, with_sharpness: see GpuCosts."""
         self._gpu, self.stream, self._quick, self._aq = gpu, stream, quick, aq
+        self._with_sharpness, (self._height, self._width) = with_sharpness, shapes[0]
         self._mb_width, self._mb_height = mb_width, mb_height
         self._recordings: dict[RecordingKey, Recording] = {}
         # of all frames and batches, whose work follows one after another
@@ -75,7 +77,7 @@ class BatchCalls:
 
     def _enter(self, frame: GpuFrame, first: int, row: DeviceArray) -> None:
         """A new frame in half size, its adaptive quantisation, and its costs by intra prediction, of which `row` of the table
-        gets the sum.
+        gets the sum, and how sharp it is.
 
         first: number of the placeholder for the first of its arrays.
         """
@@ -84,7 +86,8 @@ class BatchCalls:
         half, intra = HalfSize(*arrays[: len(frame.half)]), arrays[len(frame.half)]
         if source is None:
             planes = [on_gpu.put(plane, stream) for on_gpu, plane in zip(self._planes, frame.planes)]
-            half_size(planes[0], 0, height, half, stream)
+            luma = planes[0]
+            half_size(luma, 0, height, half, stream)
             if self._aq is not None:
                 ac_energies(Planes(*planes), energy, stream)
         else:
@@ -93,6 +96,8 @@ class BatchCalls:
             luma, energy = (self._placeholder(number, array) for number, array in read)
             self._gpu.wait(stream, source.measured)
             half_size(luma, 0, height, half, stream)
+        if self._with_sharpness:
+            sharpness(luma, self._width, self._height, row[SHARPNESS:], stream)
         if self._aq is not None:
             aq_offsets(energy, *self._aq, self._aq_offsets, arrays[-1], stream)
             self._aq_offsets.get(frame.aq_offsets, stream)

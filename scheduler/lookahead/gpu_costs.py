@@ -13,6 +13,7 @@ import numpy as np
 from ...cpu_simd.bundles import HalfSize
 from ...cuda_src.lookahead.levels import count_samples, replace_samples
 from ...cuda_src.lookahead.lookahead import (
+    SHARPNESS,
     SUM,
     WORDS,
     Motion,
@@ -48,11 +49,12 @@ class GpuCosts:
 
     def __init__(
         self, gpu: Device, width: int, height: int, copies: bool = True, quick: bool = False,
-        aq: tuple[int, int] | None = None,
+        aq: tuple[int, int] | None = None, with_sharpness: bool = True,
     ) -> None:  # fmt: skip
         """gpu: without another user, closed by `close`; width, height: of the display, in luma samples; copies: the planes of
         frames from the host are copied; else they stay as they are while `reads_from` says so; quick: fewer vectors are
-        tried; aq: mode, not 0, and strength in 1 / 256 of adaptive quantisation, which needs all planes; None: none.
+        tried; aq: mode, not 0, and strength in 1 / 256 of adaptive quantisation, which needs all planes; None: none;
+        with_sharpness: see FrameCosts.
         """
         self._gpu, self._copies = gpu, copies
         chroma = -(-height // SUB_HEIGHT_C), -(-width // SUB_WIDTH_C)
@@ -65,6 +67,7 @@ class GpuCosts:
         self._searches: list[SearchMemory] = []  # of the jobs of a batch: batches run one after another
         self._batches: deque[Batch] = deque()  # that are not collected, in order
         self.known: dict[CostQuery, int | None] = {}  # by query; None: under way
+        self._sharpness: dict[int, int] = {}  # of frames whose cost by intra prediction was collected
         self._counts: dict[int, tuple[list[int], np.ndarray]] = {}  # samples by their value, and brightness, of frames
         self._levelled: tuple[HalfSize, Motion] | None = None  # a reference with other levels, and motion from it
         self._new: list[int] = []  # frames whose work has not started: all came from the host, or all on the GPU
@@ -73,7 +76,8 @@ class GpuCosts:
         with gpu:
             gpu.load((*KERNELS, *AQ_KERNELS) if aq else KERNELS)
             self._stream: Stream | None = gpu.urgent_stream()
-            self._calls = BatchCalls(gpu, self._stream, self._mb_width, self._mb_height, self._shapes, quick, aq)
+            size = self._mb_width, self._mb_height, self._shapes
+            self._calls = BatchCalls(gpu, self._stream, *size, quick, aq, with_sharpness)
 
     # ---- frames
     def add(self, source: Source) -> None:
@@ -130,6 +134,7 @@ class GpuCosts:
                 if (motion := self._motions.pop(query, None)) is not None:
                     self._memory.free_motion(motion)
             self._counts.pop(number, None)
+            self._sharpness.pop(number, None)
             frame.queries.clear()
             frame.source = None
             if not frame.copied:
@@ -141,6 +146,11 @@ class GpuCosts:
     def intra(self, frame: int) -> int:
         """See FrameCosts."""
         return self._value((frame,))
+
+    def sharpness(self, frame: int) -> int:
+        """See LookaheadCosts: it comes with the cost by intra prediction."""
+        self.intra(frame)
+        return self._sharpness[frame]
 
     def p(self, reference: int, frame: int) -> int:
         """See FrameCosts."""
@@ -376,6 +386,9 @@ class GpuCosts:
         for query, total in zip(batch.queries, batch.results[batch.first : batch.n_rows, SUM].tolist()):
             if query in self.known:  # else a frame of it was forgotten
                 self.known[query] = total
+        for number, total in zip(batch.new, batch.results[batch.first :, SHARPNESS].tolist()):
+            if (number,) in self.known:
+                self._sharpness[number] = total
         for k, (number, coarse) in enumerate(batch.counted):
             if number >= self.first:
                 counts = batch.results[COUNTS * k : COUNTS * (k + 1)].view(np.int32).reshape(-1).tolist()

@@ -30,12 +30,13 @@ class GpuOrHostCosts:
         copies: bool = True,
         quick: bool = False,
         aq: tuple[int, int] | None = None,
+        with_sharpness: bool = True,
     ) -> None:
         """ordinal: of the GPU; width, height: of the display, luma samples; host(n): the host's, whose next frame is n;
-        copies, quick, aq: see GpuCosts.
+        copies, quick, aq, with_sharpness: see GpuCosts.
         """
         self._ordinal, self._size, self._may_change_device, self._host = ordinal, (width, height), may_change_device, host
-        self._copies, self._quick, self._aq = copies, quick, aq
+        self._settings = copies, quick, aq, with_sharpness
         self._is_whole = True  # no exception has cut a call
         self._gpu: GpuCosts | None = None
         self._costs: LookaheadCosts | None = None  # of the host, without a GPU
@@ -76,6 +77,10 @@ class GpuOrHostCosts:
         """See LookaheadCosts."""
         known = self._known.get((frame,))
         return int(self._call("intra", frame)) if known is None else known
+
+    def sharpness(self, frame: int) -> int:
+        """See LookaheadCosts."""
+        return int(self._call("sharpness", frame))
 
     def p(self, reference: int, frame: int) -> int:
         """See LookaheadCosts."""
@@ -163,7 +168,8 @@ class GpuOrHostCosts:
             self._gpu = take_user(self._key, GpuCosts) if is_keeping() else None
             if self._gpu is None:
                 gpu = Device(self._ordinal)
-                self._gpu = GpuCosts(gpu, *self._size, self._copies, self._quick, self._aq)
+                copies, quick, aq, with_sharpness = self._settings
+                self._gpu = GpuCosts(gpu, *self._size, copies, quick, aq, with_sharpness)
             self._known = self._gpu.known
         except (DeviceUnavailable, DeviceMemoryError, GpuLost):
             if gpu is not None:
@@ -175,7 +181,7 @@ class GpuOrHostCosts:
     @property
     def _key(self) -> Hashable:
         """Equal for costs of which one can take the place of another."""
-        return GpuCosts, self._ordinal, *self._size, self._copies, self._quick, self._aq
+        return GpuCosts, self._ordinal, *self._size, *self._settings
 
     def _keep(self, costs: GpuCosts) -> bool:
         """Keep the costs for a later encoder; False if they cannot be kept."""

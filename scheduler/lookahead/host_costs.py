@@ -13,7 +13,7 @@ import numpy as np
 
 from ...cpu_simd.bundles import HalfSize
 from ...cpu_simd.decisions.lookahead import LOOK_PAD
-from ...cpu_simd.lookahead.half_size import half_size, half_size_arrays
+from ...cpu_simd.lookahead.half_size import half_size, half_size_arrays, sharpness
 from ...cpu_simd.lookahead.lookahead import (
     lookahead_both,
     lookahead_camera,
@@ -45,10 +45,11 @@ class FrameCosts:
 
     def __init__(
         self, width: int, height: int, threads: int = 1, first: int = 0, quick: bool = False, start: Starter | None = None,
-        keeps_used: bool = False,
+        keeps_used: bool = False, with_sharpness: bool = True,
     ) -> None:  # fmt: skip
         """width, height: of the display, in luma samples; threads: over rows; first: number of the first frame; quick: fewer
-        vectors are tried; start: for work that free threads may do ahead; keeps_used: used_of_b will follow most calls of b.
+        vectors are tried; start: for work that free threads may do ahead; keeps_used: used_of_b will follow most calls of b;
+        with_sharpness: `sharpness` will be called.
         """
         self._quick = quick
         self._mb_width, self._mb_height = -(-width // 16), -(-height // 16)
@@ -62,6 +63,8 @@ class FrameCosts:
         self._first = self._count = first  # frames that are kept: from _first on, before _count
         self._frames: dict[int, ComputeOnce[HalfSize]] = {}  # these two also of frames that are expected
         self._intra: dict[int, ComputeOnce[np.ndarray]] = {}
+        self._with_sharpness = with_sharpness
+        self._sharpness: dict[int, int] = {}  # of frames in half size
         self._start = start
         self._kernels: dict[Callable[..., Any], Callable[..., Any]] = {}  # functions of kernels for the arrays of this size
         self._motions: dict[tuple[int, int], ComputeOnce[Motion]] = {}  # by frame and reference
@@ -71,7 +74,7 @@ class FrameCosts:
 
     def expect(self, number: int, luma: np.ndarray) -> None:
         """See LookaheadCosts: free threads begin with the frame."""
-        half = self._frames.setdefault(number, ComputeOnce(partial(self._half_size, luma)))
+        half = self._frames.setdefault(number, ComputeOnce(partial(self._half_size, number, luma)))
         intra = self._intra.setdefault(number, ComputeOnce(partial(self._intra_costs, half)))
         if self._start is not None:
             self._start(intra)
@@ -79,7 +82,7 @@ class FrameCosts:
     def add(self, source: Source) -> None:
         """The next frame, by its planes; they are not kept."""
         assert not isinstance(source, GpuSource)
-        half = self._frames.setdefault(self._count, ComputeOnce(partial(self._half_size, source[0])))
+        half = self._frames.setdefault(self._count, ComputeOnce(partial(self._half_size, self._count, source[0])))
         self._intra.setdefault(self._count, ComputeOnce(partial(self._intra_costs, half)))
         half()
         self._count += 1
@@ -111,6 +114,7 @@ class FrameCosts:
             return
         for number in range(self._first, min(before, self._count)):
             del self._frames[number], self._intra[number]
+            self._sharpness.pop(number, None)
         self._first = before
         self._motions = {pair: motion for pair, motion in self._motions.items() if min(pair) >= before}
         self._sums = {frames: cost for frames, cost in self._sums.items() if min(frames) >= before}
@@ -125,6 +129,10 @@ class FrameCosts:
         """The frame by intra prediction alone."""
         costs = self._intra[frame]()
         return self._sum(costs, costs)
+
+    def sharpness(self, frame: int) -> int:
+        """See LookaheadCosts."""
+        return self._sharpness[frame]
 
     def p(self, reference: int, frame: int) -> int:
         """The frame as P, each macroblock from the reference or by intra prediction."""
@@ -183,9 +191,11 @@ class FrameCosts:
     def tree(self, wait: bool) -> None:
         """See LookaheadCosts."""
 
-    def _half_size(self, luma: np.ndarray) -> HalfSize:
-        frame = half_size_arrays(self._mb_width, self._mb_height)
-        half_size(np.ascontiguousarray(luma), 0, self._mb_height, frame)
+    def _half_size(self, number: int, luma: np.ndarray) -> HalfSize:
+        frame, luma = half_size_arrays(self._mb_width, self._mb_height), np.ascontiguousarray(luma)
+        half_size(luma, 0, self._mb_height, frame)
+        if self._with_sharpness:
+            self._sharpness[number] = int(sharpness(luma))
         return frame
 
     def _intra_costs(self, half: ComputeOnce[HalfSize]) -> np.ndarray:

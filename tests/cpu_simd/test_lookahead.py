@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.lookahead.half_size import half_size, half_size_arrays
+from h264lite.cpu_simd.lookahead.half_size import half_size, half_size_arrays, sharpness
 from h264lite.cpu_simd.lookahead.lookahead import (
     lookahead_both,
     lookahead_camera,
@@ -63,6 +63,17 @@ def searched(current, reference, splits=1, quick=False):
     for row0, row1 in spans(rows, splits):
         lookahead_refine(current, reference, first, row0, row1, mv, cost, quick)
     return camera, first, (mv, cost)
+
+
+@pytest.mark.parametrize(("width", "height"), [*SIZES, (37, 90), (2, 5), (1, 1)])
+@pytest.mark.parametrize("kind", ["noise", "extremes"])
+def test_sharpness(kind, width, height):
+    rng = np.random.default_rng(SEED)
+    luma = rng.integers(0, 256, (height, width)) if kind == "noise" else 255 * rng.integers(0, 2, (height, width))
+    middle = luma[1:-1, 1:-1]
+    across = np.abs(2 * middle - luma[1:-1, :-2] - luma[1:-1, 2:])
+    down = np.abs(2 * middle - luma[:-2, 1:-1] - luma[2:, 1:-1])
+    assert sharpness(luma.astype(np.uint8)) == (across + down).sum()
 
 
 @pytest.mark.parametrize(("width", "height"), [*SIZES, (37, 90), (1, 1)])

@@ -39,6 +39,11 @@ def test_twin(device, kind, width, height, quick):  # noqa: F811
             np.testing.assert_array_equal(result.get(), expected)
         host.append(half)
         gpu.append(on_gpu)
+        whole = device.upload(np.pad(luma, ((0, 16 * rows - height), (0, 16 * columns - width)), constant_values=255))
+        for shown in source, whole:  # what is not displayed does not count
+            total = device.zeros((1,), np.int64)
+            cuda_half_size.sharpness(shown, width, height, total)
+            assert total.get()[0] == cpu_half_size.sharpness(luma)
 
     def arrays(of):
         return of(2, np.int16), of((n_mb, 2), np.int16), of((n_mb, 2), np.int16), of(n_mb, np.uint16)

@@ -215,6 +215,10 @@ class Table:
     def intra(self, frame):
         return self._chance(1000, 2000, frame)
 
+    def sharpness(self, frame):
+        assert self._first <= frame < self._count
+        return 1000
+
     def p(self, reference, frame):
         return self._chance(300, 900, reference, frame) + 150 * (frame - reference)
 

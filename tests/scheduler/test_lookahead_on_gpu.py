@@ -73,6 +73,7 @@ def test_same_costs(device, size, quick, monkeypatch):  # noqa: F811
         questions = questions_of(rng, gpu.first, n + 1)
         gpu.ahead([question for question in questions[:4] if len(question) < 3 or question[1] != question[2]])
         assert answers(gpu, questions) == answers(host, questions)
+        assert [gpu.sharpness(number) for number in range(gpu.first, n)] == [host.sharpness(k) for k in range(gpu.first, n)]
         for number in {question[0] for question in questions if len(question) == 3 and question[1] == question[2]}:
             assert np.array_equal(gpu.brightness(number), host.brightness(number))
         before = max(0, n - 6)
