@@ -13,7 +13,7 @@ from .test_scene_cuts import bytes_of
 ROWS, COLUMNS = SIZE[1] // 16, SIZE[0] // 16
 MODES = (
     {"qp": 27}, {"qp": 20, "aq_mode": 1, "bframes": 2}, {"crf": 26}, {"crf": 26, "bframes": 3, "rc_lookahead": 8},
-    {"bitrate": 15, "bframes": 2}, {"crf": 24, "vbv_maxrate": 400, "vbv_bufsize": 200}, {"crf": 23, "tune": "zerolatency"},
+    {"bitrate": 30, "bframes": 2}, {"crf": 24, "vbv_maxrate": 400, "vbv_bufsize": 200}, {"crf": 23, "tune": "zerolatency"},
     {"crf": 23, "profile": "baseline"}, {"qp": 30, "gops": 2, "keyint": 4}, {"crf": 28, "threads": 3, "bframes": 2},
 )  # fmt: skip
 

@@ -20,7 +20,7 @@ from ..support.moving import moving
 WIDTH, HEIGHT = 96, 64
 OPTIONS = {"device": "cpu", "preset": "ultrafast", "threads": 2, "level": "3"}
 PLAIN = {**OPTIONS, "bframes": 0, "no_scenecut": True, "no_mbtree": True}
-B_FRAMES = {**OPTIONS, "bframes": 3, "b_adapt": 1, "rc_lookahead": 12, "no_mbtree": False}
+B_FRAMES = {**OPTIONS, "bframes": 3, "b_adapt": 0, "rc_lookahead": 12, "no_mbtree": False}
 NOISE = np.random.default_rng(1).integers(-24, 25, (240, HEIGHT, WIDTH, 3))
 CLIP = np.clip(moving(240, WIDTH, HEIGHT).astype(int) + NOISE, 0, 255).astype(np.uint8)
 
