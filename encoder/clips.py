@@ -13,12 +13,11 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, Unpack
 
 from ..process import start_threads
-from ..scheduler.devices import count_gpus
 from ..scheduler.hybrid.tuning.tuning_place import cores
 from .errors import Error, InputError, OptionError
 from .frames.producer import current_stream
 from .packet import Packet
-from .settings.device import why_no_cuda
+from .settings.device import all_gpus, why_no_cuda
 from .settings.keywords import EncoderOptions, Rate
 from .settings.option_types import read_int, show
 from .settings.options import API, CLI, OPTIONS, Option
@@ -87,7 +86,7 @@ def write_videos(
     arguments = dict(layout=layout, format=format, value_range=value_range, fragment=fragment, width=width, height=height)
     VideoWriter(None, 25 if _is_many(fps) else fps, **arguments, **options)  # type: ignore[arg-type]  # checks, opens nothing
     values = read_options(dict(options), _ENCODER_OPTIONS)
-    devices = _each(values["devices"] or ())
+    devices = _names_of(values["devices"] or ())
     if workers is None:
         workers = _workers_for(values["device"], devices)
     workers = _WORKERS.value(workers)
@@ -114,11 +113,9 @@ def is_for_gpu(device: str, devices: tuple[str, ...] | None) -> bool:
     return device == "cuda" if devices is None else "cpu" not in devices
 
 
-def _each(devices: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of devices; those of ("all",) if there is a GPU."""
-    if devices != ("all",) or why_no_cuda() is not None:
-        return devices
-    return tuple([f"cuda:{ordinal}" for ordinal in range(count_gpus())])
+def _names_of(devices: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of devices, of each GPU in place of "all" if there is one."""
+    return all_gpus() if devices == ("all",) and why_no_cuda() is None else devices
 
 
 def _workers_for(device: str, devices: tuple[str, ...]) -> int:
@@ -287,7 +284,7 @@ class _Batch:
         progress: Any = False if self._report is None else partial(self.wrote, clip)
         try:
             with _Writer(clip.target, clip.fps, progress=progress, **{**self._arguments, **device}) as writer:
-                writer.may_use(self._devices)
+                writer.allow(self._devices)
                 writer.ends = lambda: self._stopped
                 writer.write_all(frames, clip.stream)
             clip.result = ClipResult(clip.target, writer.getvalue() if clip.target is None else None, None)
@@ -306,9 +303,9 @@ class _Writer(VideoWriter):
 
     ends: Callable[[], bool]
 
-    def may_use(self, devices: Sequence[str]) -> None:
-        """Name devices that may stand in for that of the options, if the first frame lies there."""
-        self._feeder.also = devices
+    def allow(self, devices: Sequence[str]) -> None:
+        """Devices, one of which is taken in place of that of the options, if the first frame lies there."""
+        self._feeder.allowed_devices = devices
 
     def _put_all(self, feed: Callable[[], Iterable[list[Packet]]]) -> None:
         super()._put_all(lambda: self._until_end(feed()))

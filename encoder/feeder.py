@@ -44,7 +44,7 @@ class Feeder:
         self.process = os.getpid()  # with a session: the one that opened it
         self.count = 0  # frames fed
         self.total: int | None = None  # frames of a video that is one array
-        self.also: Sequence[str] = ()  # devices that may stand in for the named one, if the first frame lies there
+        self.allowed_devices: Sequence[str] = ()  # taken in place of the named one, if the first frame lies there
 
     def feed_all(self, frames: object, stream: object = None) -> Iterator[list[Packet]]:
         """Feed a whole video: one array, or an iterable of frames and chunks. Yields finished packets after each frame."""
@@ -176,7 +176,7 @@ class Feeder:
         known = self._reader.known
         width, height = (chunk.width, chunk.height) if known is None else (known.width, known.height)
         options = self._options
-        if chunk.on_gpu and (there := f"cuda:{chunk.samples[0].ordinal}") in self.also:
+        if chunk.on_gpu and (there := f"cuda:{chunk.samples[0].ordinal}") in self.allowed_devices:
             options = {**options, "devices": (there,)}
         if not chunk.on_gpu or options.get("device") is not None or options.get("devices") is not None:
             return open_session(self._config(width, height, options))

@@ -88,9 +88,10 @@ class AdaptiveTypes:
     def __init__(self, rules: TypeRules, costs: LookaheadCosts) -> None:
         """costs: of no frame yet."""
         self._rules, self._costs = rules, costs
-        self._guard, self._window, self._due = rules.guard, rules.window, rules.most_waiting
-        # what waits for later frames in any case may wait for a group of them
-        self._may_group = rules.lag > 0 and rules.scenecut > 0 and not rules.bframes
+        self._guard, self._window = rules.guard, rules.window
+        # frames that are asked about together where costs come in batches, and that wait when the next run is decided
+        self._group = _GROUP if rules.lag and rules.scenecut and not rules.bframes else 1
+        self._due = rules.most_waiting if self._group == 1 else self._group + _TOGETHER
         self.needed_from = _NEVER
         self._count = 0  # frames added
         self._expected = 0  # frames that are there, added or not
@@ -126,10 +127,8 @@ class AdaptiveTypes:
         if self._anchor < 0 or not (self._rules.lag and self._costs.in_batches):
             self._costs.ahead(self._soon())
             return self._decided(False)
-        if self._may_group:
-            self._due = _GROUP + _TOGETHER
         types = self._decided(False) if self._waiting >= self._due else []
-        if self._waiting >= self._due - _TOGETHER and not (self._may_group and self._count - self._asked_ahead < _GROUP):
+        if self._waiting >= self._due - _TOGETHER and self._count - self._asked_ahead >= self._group:
             self._costs.ahead(self._soon())
         return types
 
@@ -205,7 +204,7 @@ class AdaptiveTypes:
     def _find_breaks(self, end: bool) -> None:
         """Finds the IDR and I frames among those whose guard is there."""
         until = self._count - (0 if end else self._guard - 1)
-        if self._may_group and self._costs.in_batches and not end:
+        if self._group > 1:
             until = min(until, self._asked_ahead)
         while self._n_decided < until:
             frame = self._n_decided

@@ -66,6 +66,11 @@ def choose_device(
     return requested, f"requested for, {gpu_name()}"
 
 
+def all_gpus() -> tuple[str, ...]:
+    """The name of each GPU that is there."""
+    return tuple([f"cuda:{ordinal}" for ordinal in range(count_gpus())])
+
+
 def choose_devices(
     names: tuple[str, ...], me: str = "fsbm", subme: int = 0, cabac: bool = False
 ) -> tuple[tuple[str, ...], str]:  # fmt: skip
@@ -84,7 +89,7 @@ def choose_devices(
     if gpus and max(gpus) >= count_gpus():
         raise DeviceError(f"devices {','.join(names)}: there is no cuda:{max(gpus)}; the driver reports {count_gpus()}")
     if every:
-        names = tuple([f"cuda:{ordinal}" for ordinal in range(count_gpus())])
+        names = all_gpus()
     return names, f"requested for, with {', '.join(names)}"
 
 

@@ -78,7 +78,12 @@ def test_what_a_cut_compares_comes_together(gpu, monkeypatch, options):  # noqa:
 def test_frames_without_b_frames_are_asked_about_in_groups(gpu, monkeypatch, options, most):  # noqa: F811
     """A batch for several frames of a scene, but where each packet is waited for."""
     batches, run = [], BatchCalls.run
-    monkeypatch.setattr(BatchCalls, "run", lambda self, *given: batches.append(len(given[1])) or run(self, *given))
+
+    def noted(self, batch, frames, n_pairs):
+        batches.append(len(frames))
+        run(self, batch, frames, n_pairs)
+
+    monkeypatch.setattr(BatchCalls, "run", noted)
     scene = [(luma, *GREY) for luma in np.repeat(CLIP[0][0][None], 40, 0)]
     with encoder_of(0, **options) as encoder:
         assert len(round_trip.packets_of(encoder, scene)) == 40

@@ -69,8 +69,8 @@ def slow(values, count):
     if count < 3 or highest <= mean_now * Fraction(65, 64):
         return 0
     for k in range(count, 0, -1):
-        beside = [levels[k - 1], *levels[k + 1 : k + 2]]
-        if levels[k] - mean_now >= Fraction(7, 10) * (highest - mean_now) and levels[k] > max(beside) * Fraction(41, 40):
+        neighbours = [levels[k - 1], *levels[k + 1 : k + 2]]
+        if levels[k] - mean_now >= Fraction(7, 10) * (highest - mean_now) and levels[k] > max(neighbours) * Fraction(41, 40):
             return k
     return 0
 

@@ -1,5 +1,6 @@
 """Two GPUs: GOPs on both give the bytes of the processor; the loss of one leaves the other; doctor and tune know both."""
 
+import threading
 import warnings
 
 import h264lite
@@ -158,19 +159,25 @@ def on_the_cpu(k):
 @on_gpus
 @pytest.mark.parametrize("devices", ("all", "cuda:1", ("cuda:1", "cuda:0")))
 def test_clips_take_the_gpus_in_turn(driver, devices):  # noqa: F811
-    """One of them each."""
-    seen, opened = [], clips._Writer.__init__
+    """One of them each: the frames of the first clip come when all threads have one."""
+    seen, opened, are_busy = [], clips._Writer.__init__, threading.Event()
+    expected = {("cuda:1",)} if devices == "cuda:1" else {("cuda:0",), ("cuda:1",)}
 
     def noted(self, *names, **options):
         seen.append(options["devices"])
+        if len(seen) == len(expected):
+            are_busy.set()
         opened(self, *names, **options)
+
+    def first_video():
+        assert are_busy.wait(60)
+        yield from video(0)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clips._Writer, "__init__", noted)
-        results = [*h264lite.write_videos(None, map(video, range(4)), qp=26, devices=devices)]
+        results = [*h264lite.write_videos(None, [first_video(), *map(video, range(1, 4))], qp=26, devices=devices)]
     assert [result.data for result in results] == [on_the_cpu(k) for k in range(4)]
-    expected = {("cuda:0",), ("cuda:1",)} if devices != "cuda:1" else {("cuda:1",)}
-    assert {*seen} <= expected and seen[0] == (("cuda:0",) if devices == "all" else ("cuda:1",))
+    assert len(seen) == 4 and {*seen} == expected
     assert not driver.allocations
 
 

@@ -37,7 +37,7 @@ class Array:
 @pytest.fixture
 def noted(ledger, monkeypatch):  # noqa: F811
     """The ledger, with orders between streams of the encoder and of others, and what reads frames that wait."""
-    after, before, half_size = Foreign.after, Foreign.before, gpu_calls.half_size
+    after, before, half_size, sharpness = Foreign.after, Foreign.before, gpu_calls.half_size, gpu_calls.sharpness
 
     def noted_after(self, stream, other):
         ledger.merge(stream, ledger.clock(("foreign", other)))
@@ -52,9 +52,15 @@ def noted(ledger, monkeypatch):  # noqa: F811
         ledger.act(stream, "half_size", [span(luma)])
         half_size(luma, row0, row1, half, stream)
 
+    def noted_sharpness(luma, width, height, total, stream):
+        assert isinstance(luma, DeviceArray)
+        ledger.act(stream, "sharpness", [span(luma)])
+        sharpness(luma, width, height, total, stream)
+
     monkeypatch.setattr(Foreign, "after", noted_after)
     monkeypatch.setattr(Foreign, "before", noted_before)
     monkeypatch.setattr(gpu_calls, "half_size", noted_half_size)
+    monkeypatch.setattr(gpu_calls, "sharpness", noted_sharpness)
     monkeypatch.setattr(gpu_calls.BatchCalls, "_keep", lambda *_: None)  # nothing is replayed: all is noted
     monkeypatch.setattr(gpu_calls.BatchCalls, "_placeholder", lambda self, number, array: array)
     return ledger
