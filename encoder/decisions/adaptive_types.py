@@ -24,8 +24,7 @@ _SHORT = 4  # that part of min_keyint, and of that bias: below there is no less
 _FLASH = Fraction(1, 200)  # frames before and behind a flash resemble each other from this bias on, for each of scenecut
 _GUARD = 2  # frames: flashes are shorter
 _LAG = 4  # frames by which decisions may wait for costs that a GPU computes
-_TOGETHER = 2  # calls before the next decision in which costs are asked for: those of all frames that have come till then
-_GROUP = 4  # frames that are asked about, and decided, together where there are no B frames: a batch for each costs as much
+_GROUP = 4  # frames that are asked about together where costs come in batches, as many as a run has: a batch costs as much
 _NEVER = 1 << 62  # after all frames
 _PATIENCE = 2  # lengths of runs that are tried beyond the best one, see _fast_run
 
@@ -71,6 +70,16 @@ class TypeRules:
         return self.window + self.guard - 1
 
     @property
+    def by_runs(self) -> bool:
+        """Whether what is asked depends on where the last run ended."""
+        return self.b_adapt == FAST and self.bframes > 0
+
+    @property
+    def due(self) -> int:
+        """Frames that wait when the next run is decided where costs come in batches: some have come since these were asked for."""
+        return self.most_waiting + max(_GROUP, self.bframes + 1 if self.by_runs else 0)
+
+    @property
     def window(self) -> int:
         """Frames behind the last decided one that the next decision takes into account."""
         longest = self.bframes + 1
@@ -89,9 +98,7 @@ class AdaptiveTypes:
         """costs: of no frame yet."""
         self._rules, self._costs = rules, costs
         self._guard, self._window = rules.guard, rules.window
-        # frames that are asked about together where costs come in batches, and that wait when the next run is decided
-        self._group = _GROUP if rules.lag and rules.scenecut and not rules.bframes else 1
-        self._due = rules.most_waiting if self._group == 1 else self._group + _TOGETHER
+        self._is_late = False  # costs come in batches, and decisions are made when they must be
         self.needed_from = _NEVER
         self._count = 0  # frames added
         self._expected = 0  # frames that are there, added or not
@@ -124,11 +131,13 @@ class AdaptiveTypes:
         if requested:
             self._requested[self._count] = requested
         self._count += 1
-        if self._anchor < 0 or not (self._rules.lag and self._costs.in_batches):
+        self._is_late = self._anchor >= 0 and self._rules.lag > 0 and self._costs.in_batches
+        if not self._is_late:
             self._costs.ahead(self._soon())
             return self._decided(False)
-        types = self._decided(False) if self._waiting >= self._due else []
-        if self._waiting >= self._due - _TOGETHER and self._count - self._asked_ahead >= self._group:
+        types = self._decided(False) if self._waiting >= self._rules.due else []
+        is_new = not self._asked_to if self._rules.by_runs else self._count - self._asked_ahead >= _GROUP
+        if is_new and self._waiting >= self._rules.most_waiting:
             self._costs.ahead(self._soon())
         return types
 
@@ -149,8 +158,9 @@ class AdaptiveTypes:
     def _decided(self, end: bool) -> list[str]:
         """The types that are decided now, without the costs that are not there yet unless too many frames wait."""
         types: list[str] = []
+        most = (self._rules.due if self._is_late else self._rules.most_waiting) + self._rules.lag
         while not self._decide(types, end):
-            if not end and self._waiting <= self._due + self._rules.lag:
+            if not end and self._waiting <= most:
                 break
             self._costs.wait()
         self._costs.forget(min(self._anchor, self._n_decided - self._guard, self.needed_from))
@@ -178,15 +188,15 @@ class AdaptiveTypes:
     def _soon(self) -> list[CostQuery]:
         """What the decisions ask about the newest frames, probably: a GPU answers it before they do, or free threads."""
         rules, count = self._rules, max(self._count, self._expected)
-        longest = rules.bframes + 1
+        longest, unasked = rules.bframes + 1, range(self._asked_ahead, count)
+        self._asked_ahead = count
         if not (rules.scenecut or rules.bframes):
             return []
         queries: list[CostQuery] = []
-        for newest in range(self._asked_ahead, count):
+        for newest in unasked:
             first = max(newest - longest, 0) if rules.b_adapt == BEST else newest - 1
             for start in range(newest - 1, first - 1, -1):
                 queries += self._queries(start, newest)
-        self._asked_ahead = count
         if rules.b_adapt == FAST and self._anchor >= 0:  # runs are about as long as the last one
             most = min(longest, self._last_run + _PATIENCE)
             for to in range(max(self._anchor + 2, self._asked_to + 1), min(self._anchor + most + 1, count)):
@@ -203,9 +213,7 @@ class AdaptiveTypes:
 
     def _find_breaks(self, end: bool) -> None:
         """Finds the IDR and I frames among those whose guard is there."""
-        until = self._count - (0 if end else self._guard - 1)
-        if self._group > 1:
-            until = min(until, self._asked_ahead)
+        until = min(self._count - (0 if end else self._guard - 1), self._asked_ahead)
         while self._n_decided < until:
             frame = self._n_decided
             length, requested = frame - self._last_idr, self._requested.get(frame)
@@ -271,6 +279,8 @@ class AdaptiveTypes:
         lengths = [length for length in range(1, longest + 1) if self._requested.get(self._anchor + length) != B]
         if self._rules.b_adapt == FIXED:
             return lengths[-1]
+        if self._is_late and not self._asked_to and not end:
+            return 0
         sharp = self._sharp_run(longest)
         return sharp if sharp in lengths else self._fast_run(lengths)
 

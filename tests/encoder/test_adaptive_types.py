@@ -327,10 +327,10 @@ def test_types_do_not_depend_on_when_costs_are_there():
     for b_adapt, scenecut, lag, calls, in_batches in product(*ways):
         chosen = rules(b_adapt=b_adapt, scenecut=scenecut, rc_lookahead=8, keyint=50, min_keyint=5, lag=lag)
         at_once, costs = AdaptiveTypes(chosen, Table(5)), Late(5, calls, in_batches)
-        late, kinds = AdaptiveTypes(chosen, costs), []
+        late, kinds, most = AdaptiveTypes(chosen, costs), [], chosen.due if lag and in_batches else chosen.most_waiting
         for n in range(40):
             kinds += late.add(NOTHING)
-            assert n + 1 - len(kinds) <= chosen.most_waiting + lag
+            assert n + 1 - len(kinds) <= most + lag
         kinds += late.flush()
         assert kinds == [kind for _ in range(40) for kind in at_once.add(NOTHING)] + at_once.flush()
         assert (costs.waits > 0) == (b_adapt != FIXED or scenecut > 0)
