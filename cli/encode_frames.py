@@ -26,7 +26,7 @@ def encode_frames(run: Run, stop: StopSignals) -> int:
         if pipeline.takes_reads and by_lanes(run.source, config):
             assert isinstance(run.source, RawSource)
             _feed_numbers(run, stop, run.source)
-        elif _any_order(run.source, config) and pipeline.read_ahead():
+        elif _any_order(run.source, config) and pipeline.read_ahead(lambda k: run.source.later(config.video.seek + k)):
             assert isinstance(run.source, RawSource)
             _feed_ahead(run, stop, run.source)
         else:
