@@ -99,16 +99,15 @@ class Workers(Gops):
             say,
             None if trace is None else _Spans(trace),
         )
-        shares = [
-            (on_device(config, name, max(1, (config.machine.threads + k) // len(names))), (lanes + len(names) - 1 - k) // len(names))
-            for k, name in enumerate(names)
-        ]
+        threads = [max(1, (config.machine.threads + k) // len(names)) for k in range(len(names))]
+        settings = [on_device(config, *share) for share in zip(names, threads)]
+        counts = [(lanes + len(names) - 1 - k) // len(names) for k in range(len(names))]
         first = int(measures_here(config))
-        for k, (settings, count) in enumerate(shares[first:], first):
-            remotes.append(RemoteLanes(k, settings, keep, count, team))
+        for k in range(first, len(names)):
+            remotes.append(RemoteLanes(k, settings[k], keep, counts[k], team))
         if first:
             self.queue.release = _Release(self._slots)
-            self._start_lanes(*shares[0], keep, say, trace)
+            self._start_lanes(settings[0], counts[0], keep, say, trace)
         for remote in self._remotes:
             remote.wait_until_ready()
         for remote in self._remotes:
