@@ -22,7 +22,7 @@ from ..cuda_emulator.fixtures import driver  # noqa: F401
 from ..inside import front_of, n_lanes, slots_in_use
 from ..support import round_trip
 from ..support.waiting import wait_for
-from .test_workers import nothing_is_left, stand_in  # noqa: F401
+from .test_workers import encoding, endless, nothing_is_left, stand_in  # noqa: F401
 from .test_workers import worker_processes as always_workers  # noqa: F401
 
 pytestmark = pytest.mark.skipif(not POSSIBLE, reason="no descriptors can be sent to processes here")
@@ -98,7 +98,7 @@ def test_a_raw_file_is_read_by_who_encodes(driver, gpus, clip, raw, tmp_path, mo
     monkeypatch.setattr(Slots, "take", no_slot)
     monkeypatch.setattr(FrameRing, "source_buffer", lambda ring: made.append(source_buffer(ring)) or made[-1])
     out, trace, recon = tmp_path / "out.264", tmp_path / "trace.json", tmp_path / "recon.yuv"
-    assert command(raw, out, "--trace", str(trace), "--recon", str(recon)) == 0
+    assert command(raw, out, "--trace", str(trace), "--dump-yuv", str(recon)) == 0
     assert out.read_bytes() == expected[0]
     assert recon.read_bytes() == b"".join(plane.tobytes() for planes in expected[1] for plane in planes)
     assert READ_AHEAD_FRAMES < len(made) < FRAMES and not driver.allocations
@@ -206,6 +206,37 @@ def test_a_cut(gpus, clip, expected):
         packets += encoder.flush()
     data = b"".join(packet.data for packet in packets)
     assert expected[0].startswith(data)
+
+
+def test_an_interrupt_while_a_file_is_measured(endless, tmp_path):  # noqa: F811
+    out = tmp_path / "out.264"
+    with encoding(endless, out, "--crf", "30", "--bframes", "2", "--b-adapt", "1") as (running, _):
+        os.killpg(running.pid, signal.SIGINT)
+        said = running.communicate(timeout=30)[1].decode()
+    assert running.returncode == 130
+    assert f"interrupted; the output holds {len(round_trip.ffmpeg_frames(out.read_bytes()))} frames" in said
+
+
+def test_processes_that_are_started_early(monkeypatch, tmp_path):
+    """Those of the devices that have one; those that an encode does not take end."""
+    large, started, ended = tmp_path / "large", [], []
+
+    class NoProcess:
+        def __init__(self, device):
+            self.device = device
+            started.append(device)
+
+        def end(self):
+            ended.append(self.device)
+
+    with large.open("wb") as file:
+        file.truncate(process.LARGE)
+    monkeypatch.setattr(process, "Process", NoProcess)
+    for first in (0, 1):
+        assert process.start_early(("cuda:0", "cuda:1"), [str(large)], first)
+        assert process.take_process("cuda:1").device == "cuda:1"
+        process.end_early()
+    assert started == ["cuda:0", "cuda:1", "cuda:1"] and ended == ["cuda:0"]
 
 
 def test_a_lane_that_lacks_frames_while_gops_wait_again():
