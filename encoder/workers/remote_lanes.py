@@ -224,9 +224,7 @@ class RemoteLanes:
         return messages
 
     def _takes_another(self) -> bool:
-        """Whether to take a GOP: as many as there are lanes; others when few frames are left, since another device may be free
-        before.
-        """
+        """Whether to take a GOP: one for each lane, others when few frames are left: a device that is free first has the last."""
         most = _FRAMES_OF_A_LANE if len(self._sent) >= self.lanes else _MOST_FRAMES_OF_A_LANE
         if len(self._by_frame) >= most * self.lanes:
             self._limited = True
