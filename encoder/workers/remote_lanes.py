@@ -224,7 +224,7 @@ class RemoteLanes:
         return messages
 
     def _takes_another(self) -> bool:
-        """Whether to take a GOP: one for each lane, others when few frames are left: a device that is free first has the last."""
+        """Whether to take a GOP: one for each lane, others when few frames are left, so that none waits here for long."""
         most = _FRAMES_OF_A_LANE if len(self._sent) >= self.lanes else _MOST_FRAMES_OF_A_LANE
         if len(self._by_frame) >= most * self.lanes:
             self._limited = True
