@@ -19,6 +19,7 @@ from h264lite.encoder.workers.slots import Slots
 from h264lite.scheduler.frames.ring import READ_AHEAD_FRAMES, FrameRing
 
 from ..cuda_emulator.fixtures import driver  # noqa: F401
+from ..cuda_emulator.real import skip_without
 from ..inside import front_of, n_lanes, slots_in_use
 from ..support import round_trip
 from ..support.waiting import wait_for
@@ -104,6 +105,15 @@ def test_a_raw_file_is_read_by_who_encodes(driver, gpus, clip, raw, tmp_path, mo
     assert READ_AHEAD_FRAMES < len(made) < FRAMES and not driver.allocations
     said = trace.read_text()
     assert json.loads(said) and "gop lane 0, " in said and "worker 1, " in said and "worker 0, " not in said
+
+
+@pytest.mark.gpu
+def test_a_raw_file_on_real_gpus(raw, tmp_path, expected):
+    skip_without(2)
+    out = tmp_path / "out.264"
+    for gops in ("2", "4"):
+        assert command(raw, out, "--gops", gops, "--devices", "cuda:0,cuda:1") == 0
+        assert out.read_bytes() == expected[0]
 
 
 def test_a_part_of_a_file(gpus, clip, raw, tmp_path):
