@@ -189,10 +189,12 @@ def _run_encode(args: argparse.Namespace) -> int:
         raise OptionError("is for --batch", "workers")
     from ..cuda_src.runtime.context_warmup import ContextWarmup  # 4 ms of --help, for the ctypes module
 
-    early = args.devices is not None and _start_early(args.devices, args.input)
     gpus = gpus_of(args.device, args.devices)
-    if early:  # by workers; where samples decide, this process measures them on the first GPU
-        gpus = gpus[:1] if args.qp is None and args.pass_ is None else []
+    # where samples decide, this process measures them on the first GPU, and encodes there
+    first = int(args.qp is None and args.pass_ is None and bool(gpus))
+    early = args.devices is not None and _start_early(args.devices, args.input, first)
+    if early:
+        gpus = gpus[:first]
     warmup = ContextWarmup(gpus)  # in parallel with the import of the encoder
     try:
         with gc_paused():
@@ -205,11 +207,11 @@ def _run_encode(args: argparse.Namespace) -> int:
         warmup.close()
 
 
-def _start_early(devices: str, inputs: Sequence[str]) -> bool:
-    """Start worker processes before all else; whether there are any."""
+def _start_early(devices: str, inputs: Sequence[str], first: int) -> bool:
+    """Start worker processes before all else; whether there are any. first: of the devices that have one."""
     from ..encoder.workers.process import start_early
 
-    return start_early(_names_of(devices), inputs)
+    return start_early(_names_of(devices), inputs, first)
 
 
 def gpus_of(device: str | None, devices: str | None) -> list[int]:

@@ -1,10 +1,10 @@
 """The frames of one run of `h264lite encode`: read in order, ahead or by number, encoded and written."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ..console import print_line
 from ..encoder.errors import DeviceLost, InputError
-from ..encoder.files.read_ahead import THREADS, ReadAhead
+from ..encoder.files.read_ahead import THREADS, Read, ReadAhead
 from ..encoder.files.video import RawSource, Source, VideoFormat
 from ..encoder.frames.source import HostSource
 from ..encoder.settings.config import Config
@@ -26,7 +26,7 @@ def encode_frames(run: Run, stop: StopSignals) -> int:
         if pipeline.takes_reads and by_lanes(run.source, config):
             assert isinstance(run.source, RawSource)
             _feed_numbers(run, stop, run.source)
-        elif _any_order(run.source, config) and pipeline.read_ahead():
+        elif _any_order(run.source, config) and pipeline.read_ahead(_later(run.source, config)):
             assert isinstance(run.source, RawSource)
             _feed_ahead(run, stop, run.source)
         else:
@@ -125,6 +125,13 @@ def _feed_numbers(run: Run, stop: StopSignals, source: RawSource) -> None:
 def _numbers(source: RawSource, config: Config) -> range:
     """The numbers of the frames to encode."""
     return range(config.video.seek, config.video.seek + (expected_frames(source.format, config) or 0))
+
+
+def _later(source: Source, config: Config) -> Callable[[int], Read]:
+    """The Read of each frame by its number from the first one to encode on."""
+    assert isinstance(source, RawSource)
+    later, first = source.later, config.video.seek
+    return lambda k: later(first + k)
 
 
 def _left_over(source: RawSource, config: Config) -> int:

@@ -18,6 +18,7 @@ from .settings.config import Config
 from .settings.frame_requests import Request
 
 AnySource = TypeVar("AnySource")
+Answer = TypeVar("Answer")
 _SHARE = 32  # of the frames that are ready, this part leaves in addition to one: the tree makes ten ready at once
 
 
@@ -54,7 +55,7 @@ class DecisionQueue(Generic[AnySource]):
     @property
     def reads_from(self) -> int:
         """Without copies: this frame in display order and later ones may still be read."""
-        return self._decider.reads_from
+        return self._decided(lambda: self._decider.reads_from)
 
     def __len__(self) -> int:
         return len(self._sources)
@@ -118,7 +119,7 @@ class DecisionQueue(Generic[AnySource]):
         self._plan(self._decided(lambda: self._decider.add(planes)), self._planned)
         self.is_decided = True
 
-    def _decided(self, decide: Callable[[], list[FrameSpec]]) -> list[FrameSpec]:
+    def _decided(self, decide: Callable[[], Answer]) -> Answer:
         """Errors of a device are those of the public interface."""
         try:
             return decide()

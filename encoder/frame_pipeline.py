@@ -1,11 +1,12 @@
 """What all ways to encode have in common: frames in display order in, finished ones in coding order out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from .encoded_frame import EncodedFrame
+from .files.read_ahead import Read
 from .frames.source import Source
 from .settings.config import Config
 from .settings.frame_requests import Request
@@ -59,8 +60,11 @@ class FramePipeline(Protocol):
         """
         return None
 
-    def read_ahead(self) -> bool:
-        """Called before the first frame: make room for frames that are read ahead; False if that is impossible or slower."""
+    def read_ahead(self, later: Callable[[int], Read] | None = None) -> bool:
+        """Called before the first frame: make room for frames that are read ahead; False if that is impossible or slower.
+
+        later: the Read of each frame by its number, by which other threads or processes may read it once more.
+        """
         return False
 
     @property

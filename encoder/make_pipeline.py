@@ -20,12 +20,13 @@ def make_pipeline(
         from .workers.process import end_early
         from .workers.workers import Workers, uses_workers
 
-        if uses_workers(config, length):
-            try:
+        try:
+            if uses_workers(config, length):
                 return Workers(config, lanes, keep, warn, trace)
-            except (NoThreads, OSError):  # limits of the system: fewer threads are needed for lanes of this process
-                pass
-        end_early()
+        except (NoThreads, OSError):  # limits of the system: fewer threads are needed for lanes of this process
+            pass
+        finally:
+            end_early()  # those that were not taken
     one: Callable[[Config, bool, Callable[[str], None] | None, Trace | None], FramePipeline] = Pipeline
     if config.holds_frames:
         from .reordering import ReorderingPipeline  # and the lookahead

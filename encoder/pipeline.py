@@ -184,7 +184,7 @@ class Pipeline(FramePipeline):
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
         return self.executor.ring.next_buffer(ahead)
 
-    def read_ahead(self) -> bool:
+    def read_ahead(self, later: Callable[[int], Read] | None = None) -> bool:
         return self.executor.read_ahead()
 
     def flush(self) -> list[EncodedFrame]:

@@ -15,6 +15,7 @@ from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.trace import Trace
 from .decision_queue import DecisionQueue
 from .encoded_frame import EncodedFrame
+from .files.read_ahead import Read
 from .frame_pipeline import FramePipeline
 from .frames.source import Source, check_range, planes_of
 from .settings.config import Config
@@ -69,7 +70,7 @@ class ReorderingPipeline(FramePipeline):
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
         return self._buffer(ahead).source
 
-    def read_ahead(self) -> bool:
+    def read_ahead(self, later: Callable[[int], Read] | None = None) -> bool:
         return self._exchanges  # else a frame is copied once more
 
     def reconfigure(self, config: Config) -> None:

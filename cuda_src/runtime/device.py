@@ -286,7 +286,9 @@ class Device:
 
     def pinned(self, shape: Sequence[int], dtype: DType) -> np.ndarray:
         """A page-locked host array of zeros, for copies without a staging buffer."""
-        if (array := self.calls.pinned.zeros(shape, dtype)) is not None:
+        with self._lock:  # the thread of a lane and that which decides may both ask
+            array = self.calls.pinned.zeros(shape, dtype)
+        if array is not None:
             return array
         try:
             array = self.driver.page_locked(shape, dtype)

@@ -27,6 +27,7 @@ class ConcurrentGops(FramePipeline):
     def __init__(self, config: Config, warn: Callable[[str], None] | None) -> None:
         self.config = config
         self._taken: list[EncodedFrame] = []
+        self._warn = warn
         self._decisions = DecisionQueue[np.ndarray | Read](config, warn)
         self._buffers: deque[np.ndarray | Read] = deque()  # of the next frames
         self._is_stopped = False
@@ -48,7 +49,7 @@ class ConcurrentGops(FramePipeline):
             self._buffers.append(self._new_buffer())
         return self._samples_of(self._buffers[ahead])
 
-    def read_ahead(self) -> bool:
+    def read_ahead(self, later: Callable[[int], Read] | None = None) -> bool:
         return True
 
     def reconfigure(self, config: Config) -> None:

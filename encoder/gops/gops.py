@@ -112,11 +112,15 @@ class Gops(ConcurrentGops):
 
     def _start(self, lanes: int, longest: int, keep: bool, say: Callable[[str], None], trace: Trace | None) -> None:
         """Make and start the lanes; longest: frames of a GOP at the most."""
+        self._start_lanes(self.config, lanes, keep, say, trace)
+
+    def _start_lanes(self, config: Config, lanes: int, keep: bool, say: Callable[[str], None], trace: Trace | None) -> None:
+        """Lanes of this process. NoThreads."""
         from ..pipeline import Pipeline
 
         for k in range(lanes):
             view = trace.with_prefix(f"gop lane {k}, ") if trace is not None else None
-            self.lanes.append(Pipeline(lane_settings(self.config, k, lanes), keep, say, view))
+            self.lanes.append(Pipeline(lane_settings(config, k, lanes), keep, say, view))
         threads = [
             threading.Thread(target=work, args=(self.queue, some), name=f"h264lite-gop-{k}", daemon=True)
             for k, some in enumerate(lanes_by_thread(self.lanes, self.queue))
@@ -133,8 +137,8 @@ class Gops(ConcurrentGops):
 
     def close(self) -> None:
         self.queue.close()
+        self._decisions.close()  # which may read buffers of a lane
         self._close_lanes()
-        self._decisions.close()
 
     def has_room(self) -> bool:
         return self.queue.has_room()

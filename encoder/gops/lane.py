@@ -31,8 +31,8 @@ class LaneQueue(Protocol):
     def is_over(self, gop: Gop, /) -> bool:
         """Whether no frame of the GOP follows."""
 
-    def give_back(self, buffer: np.ndarray) -> None:
-        """The array of a frame that was encoded is free."""
+    def give_back(self, source: np.ndarray | Read) -> None:
+        """The source of a frame that was encoded, or read ahead, is not needed any more."""
 
     def emit(self, done: Sequence[EncodedFrame]) -> None:
         """Add finished frames."""
@@ -57,7 +57,7 @@ class Lane:
         self.pipeline, self._queue = pipeline, queue
         self._readers = Readers(THREADS)
         self._ahead = ReadAhead(self._readers)
-        self._ahead_of: deque[tuple[Gop | None, FrameSpec]] = deque()  # of each frame in `_ahead`
+        self._ahead_of: deque[tuple[Gop | None, FrameSpec, Read]] = deque()  # of each frame in `_ahead`
         self._gop: Gop | None = None  # the GOP whose frames are taken from the queue
         self._encoded_gop: Gop | None = None  # the GOP whose frames are encoded
         self._idle = False
@@ -94,17 +94,18 @@ class Lane:
             for spec, source in taken:
                 if reads_ahead and not isinstance(source, np.ndarray):
                     ahead.begin(source, self.pipeline.next_buffer)
-                    self._ahead_of.append((self._gop, spec))
+                    self._ahead_of.append((self._gop, spec, source))
                     continue
                 self._encoded_gop = self._gop
                 yield spec, source
-                if isinstance(source, np.ndarray):
-                    queue.give_back(source)
+                queue.give_back(source)
 
     def _next_read(self) -> tuple[FrameSpec, np.ndarray]:
         """The next of the frames that are read ahead."""
-        self._encoded_gop, spec = self._ahead_of.popleft()
-        return spec, self._ahead.next()
+        self._encoded_gop, spec, source = self._ahead_of.popleft()
+        buffer = self._ahead.next()
+        self._queue.give_back(source)
+        return spec, buffer
 
     def _may_take_another(self) -> bool:
         """Whether to take a GOP; while another one is read, at most one more, and none if a lane is idle."""

@@ -3,7 +3,7 @@
 import threading
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -52,6 +52,7 @@ class GopQueue:
         self.room = max(2, min(room, MOST_BYTES // frame_bytes))
         self._starts, self._is_start = starts, frozenset(starts).__contains__
         self.free: list[np.ndarray] = []  # buffers for frames
+        self.release: Callable[[Read], object] = lambda read: None  # called with the Reads that are not needed any more
         self.closing = False
         self._lock = threading.RLock()  # the caller uses no Condition: an interrupt in its code leaves the lock held
         self._changed = threading.Condition(self._lock)  # lanes wait here
@@ -113,6 +114,12 @@ class GopQueue:
         """Whether another frame may be entered; also true if it would not be encoded."""
         with self._lock:
             return self.waiting < self.room or self._failure is not None or self._ended or self.closing
+
+    def lacks_frames(self) -> bool:
+        """Whether a lane that has the last GOP waits for frames of it, and GOPs that were put back wait for a lane."""
+        with self._lock:
+            last = self._newest
+            return bool(self._again) and last is not None and last.number < self._next_gop and not last.waiting
 
     def busy(self) -> bool:
         """Whether a lane has work."""
@@ -213,10 +220,13 @@ class GopQueue:
             if caller:
                 self._wake_caller()
 
-    def give_back(self, buffer: np.ndarray) -> None:
-        """Return the buffer of a frame that was copied."""
+    def give_back(self, source: np.ndarray | Read) -> None:
+        """The frame was copied or read: return its buffer."""
+        if not isinstance(source, np.ndarray):
+            self.release(source)
+            return
         with self._changed:
-            self.free.append(buffer)
+            self.free.append(source)
 
     def emit(self, done: Sequence[EncodedFrame]) -> None:
         """Add finished frames."""

@@ -297,7 +297,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("gops", "Running", read_count, "auto", "closed GOPs (--keyint) encoded at the same time; auto = as many as "
            "help if IN is a file that can be read anywhere, else 1. The stream is the same for any number", "INT", 1, 64),
     Option("devices", "Running", read_devices, None, "devices that share the GOPs, in place of --device: cuda:0,cuda:1 "
-           "and so on; all = every GPU; or cpu, several times. Each has a worker process (docs/scale.md). With --batch: "
+           "and so on; all = every GPU; or cpu, several times. Worker processes encode (docs/scale.md). With --batch: "
            "each video is encoded on one of them", "LIST"),
     Option("ray", "Running", read_ray, None, "encode on a Ray cluster (pip install 'h264lite[ray]'): HOST:PORT, auto, "
            "or local for a new one on this machine. Without a value: the one that ray.init() finds, or a new one. The "

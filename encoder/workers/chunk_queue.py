@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ..encoded_frame import EncodedFrame
+from ..files.read_ahead import Read
 from ..gops.queue import Gop, Waiting
 
 BATCH = 16  # finished frames before the reader is woken
@@ -134,8 +135,8 @@ class ChunkQueue:
                 self._failed, self._failure = True, (number, error)
             self._notify()
 
-    def give_back(self, buffer: np.ndarray) -> None:
-        pass  # sources are Reads here
+    def give_back(self, source: np.ndarray | Read) -> None:
+        pass  # the process that has sent a Read knows when it is not needed any more
 
     # ---- with the lock held
     def _is_cut(self, chunk: Gop) -> bool:

@@ -67,13 +67,16 @@ class Process:
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-def start_early(devices: Iterable[str], inputs: Iterable[str]) -> bool:
-    """Start the processes of an encode that will take them, before its modules are imported; whether they were started."""
+def start_early(devices: Iterable[str], inputs: Iterable[str], first: int = 0) -> bool:
+    """Start the processes of an encode that will take them, before its modules are imported; whether they were started.
+
+    first: of the devices that have one.
+    """
     names = list(devices)
     try:
         large = sum(os.path.getsize(name) for name in inputs) >= LARGE
         if len(names) > 1 and POSSIBLE and large and os.environ.get(VARIABLE) != "0":
-            for name in names:
+            for name in names[first:]:
                 _early.append(Process(name))
     except OSError:  # the encode says why, or does without
         return False

@@ -25,7 +25,7 @@ _MOST_STARTS = 4  # of the processes of one worker
 # Seconds without a message of a process, which sends one every second, after which it counts as stopped: from its start on
 # until it is ready; later; once the encode was cut
 _AT_START, _AT_WORK, _AT_END = 60.0, 20.0, 3.0
-_FRAMES_OF_A_LANE = 32  # frames that a lane has at the least: GOPs beyond one more than lanes are taken for that
+_FRAMES_OF_A_LANE = 32  # frames that a lane has at the least: more GOPs than lanes are taken for that
 _MOST_FRAMES_OF_A_LANE = 256
 
 
@@ -224,8 +224,8 @@ class RemoteLanes:
         return messages
 
     def _takes_another(self) -> bool:
-        """Whether to take a GOP: one more than there are lanes, more of them if they are short."""
-        most = _FRAMES_OF_A_LANE if len(self._sent) > self.lanes else _MOST_FRAMES_OF_A_LANE
+        """Whether to take a GOP: one for each lane, others when few frames are left, so that none waits here for long."""
+        most = _FRAMES_OF_A_LANE if len(self._sent) >= self.lanes else _MOST_FRAMES_OF_A_LANE
         if len(self._by_frame) >= most * self.lanes:
             self._limited = True
             return False

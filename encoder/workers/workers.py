@@ -1,12 +1,20 @@
-"""Encodes GOPs in worker processes, one for each device: as Gops, whose lanes are then in these processes."""
+"""Encodes GOPs in worker processes, one for each device: as Gops, whose lanes are then in these processes.
+
+Where samples decide, this process measures them on the first GPU, and the lanes of that GPU are its own: two processes would
+use one GPU by turns.
+"""
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from ...scheduler.frames.frame import SourceBuffer
 from ...scheduler.trace import Span, Trace
+from ..decision_queue import DecisionQueue
 from ..decisions.second_pass import sections_of
 from ..errors import DeviceLost
 from ..files.read_ahead import Read
@@ -27,10 +35,7 @@ _SPARE = 8  # frames beside those that wait to be decided about
 
 
 def uses_workers(config: Config, frames: int | None) -> bool:
-    """Whether processes encode for several devices; frames: of the input, None: unknown.
-
-    Where samples decide, this process reads and measures all frames, and is the limit; lanes of its own would be a lower one.
-    """
+    """Whether processes encode for several devices; frames: of the input, None: unknown."""
     setting = os.environ.get(VARIABLE, "")
     if len(config.machine.devices) < 2 or not POSSIBLE or setting == "0":
         return False
@@ -43,21 +48,41 @@ def uses_workers(config: Config, frames: int | None) -> bool:
     return gops >= GOPS_THAT_PAY * len(config.machine.devices)
 
 
+def measures_here(config: Config) -> bool:
+    """Whether this process measures frames on the first GPU, so that no other one may use it."""
+    return config.decides_by_samples and config.machine.devices[0] != "cpu"
+
+
+@dataclass(eq=False, slots=True)
+class _Measured:
+    """A frame of a file while it is decided about, in a buffer; then it is read again by the lane that encodes it."""
+
+    buffer: SourceBuffer
+    read: Read
+
+    def __call__(self, target: np.ndarray) -> None:
+        """As a Read."""
+        self.read(target)
+
+
 class Workers(Gops):
     """As Gops, with a process for each device, so that each has an interpreter of its own. Decisions are made here.
 
-    Frames of a raw file are read by the workers, others wait in memory that all share. The GOPs of a process that dies are
-    encoded again, by another one that is started or by the other workers, with one warning.
+    Frames of a raw file are read by who encodes them, others wait in memory that all share. The GOPs of a process that dies
+    are encoded again, by another one that is started or on the other devices, with one warning. The loss of a GPU whose lanes
+    are in this process ends the encode: it decides, too.
     """
 
     _slots: Slots
     _remotes: Sequence[RemoteLanes] = ()  # before `_start`
+    _later: Callable[[int], Read] | None = None  # the frames of a file whose samples decide
 
     def _start(self, lanes: int, longest: int, keep: bool, say: Callable[[str], None], trace: Trace | None) -> None:
         config, names = self.config, self.config.machine.devices
         self._slots = Slots(frame_bytes(config))
         self._remotes = remotes = list[RemoteLanes]()
         self._entering: list[Waiting] = []  # decided frames that are not in the queue
+        self._free: deque[SourceBuffer] = deque()  # of frames that were decided about
         self._writer = SliceWriter(config)
         waiting = config.types.rc_lookahead + config.coding.bframes + _SPARE if config.holds_frames else _SPARE
         most = MOST_BYTES * len(names) // frame_bytes(config)
@@ -74,9 +99,15 @@ class Workers(Gops):
             say,
             None if trace is None else _Spans(trace),
         )
-        for k, name in enumerate(names):
-            settings = on_device(config, name, max(1, (config.machine.threads + k) // len(names)))
-            remotes.append(RemoteLanes(k, settings, keep, (lanes + len(names) - 1 - k) // len(names), team))
+        threads = [max(1, (config.machine.threads + k) // len(names)) for k in range(len(names))]
+        settings = [on_device(config, *share) for share in zip(names, threads)]
+        counts = [(lanes + len(names) - 1 - k) // len(names) for k in range(len(names))]
+        first = int(measures_here(config))
+        for k in range(first, len(names)):
+            remotes.append(RemoteLanes(k, settings[k], keep, counts[k], team))
+        if first:
+            self.queue.release = _Release(self._slots)
+            self._start_lanes(settings[0], counts[0], keep, say, trace)
         for remote in self._remotes:
             remote.wait_until_ready()
         for remote in self._remotes:
@@ -96,17 +127,44 @@ class Workers(Gops):
             self.config, self._writer = config, SliceWriter(config)
             for remote in self._remotes:
                 remote.set_bt709()
+            super().set_bt709()
 
-    def _new_buffer(self) -> Slot:
-        return self._slots.take()
+    def read_ahead(self, later: Callable[[int], Read] | None = None) -> bool:
+        self._later = later
+        if later is not None:  # buffers stay as they are until nothing reads them
+            self._decisions.close()
+            self._decisions = DecisionQueue(self.config, self._warn, copies=False)
+        return True
+
+    def _new_buffer(self) -> Slot | _Measured:
+        if self._later is None:
+            return self._slots.take()
+        if self._free and self._free[0].number < self._decisions.reads_from:
+            buffer = self._free.popleft()
+        elif self.lanes:
+            buffer = self.lanes[0].executor.ring.source_buffer()
+        else:
+            buffer = SourceBuffer(self.config.coding.mb_height, self.config.coding.display, np.empty)
+        buffer.number = self._decisions.count + len(self._buffers)
+        return _Measured(buffer, self._later(buffer.number))
 
     def _samples_of(self, buffer: np.ndarray | Read) -> np.ndarray:
+        if isinstance(buffer, _Measured):
+            return buffer.buffer.source
         assert isinstance(buffer, Slot)
         return buffer.buffer
 
+    def _decided(self, frames: Iterable[Waiting]) -> Iterator[Waiting]:
+        """As they are encoded."""
+        for spec, source in frames:
+            if isinstance(source, _Measured):
+                self._free.append(source.buffer)
+                source = source.read
+            yield spec, source
+
     def _add(self, frames: Iterable[Waiting]) -> None:
         """In batches: each one wakes the threads of the workers."""
-        self._entering += frames
+        self._entering += self._decided(frames)
         if len(self._entering) >= BATCH:
             self._enter_all()
         else:
@@ -123,7 +181,7 @@ class Workers(Gops):
     def has_room(self) -> bool:
         # the frames that a blocked lane lacks are those of one GOP at the most
         has_slots = self._slots.used <= self.room or any(remote.is_blocked() for remote in self._remotes)
-        return has_slots and super().has_room()
+        return (has_slots or self.queue.lacks_frames()) and super().has_room()
 
     def busy(self) -> bool:
         return bool(self._entering) or super().busy()
@@ -131,7 +189,7 @@ class Workers(Gops):
     def end(self) -> None:
         try:
             if not self.queue.has_failed():
-                self._entering += self._decisions.end()
+                self._entering += self._decided(self._decisions.end())
                 self._enter_all()
         finally:
             self._entering = []
@@ -144,10 +202,22 @@ class Workers(Gops):
     def _close_lanes(self) -> None:
         for remote in self._remotes:
             remote.stop()
+        super()._close_lanes()
         for remote in self._remotes:
             remote.close()
         if hasattr(self, "_slots"):  # not where `_start` was interrupted
             self._slots.close()
+
+
+class _Release:
+    """Gives back the memory of frames that a lane of this process has read."""
+
+    def __init__(self, slots: Slots) -> None:
+        self._slots = slots
+
+    def __call__(self, read: Read) -> None:
+        if isinstance(read, Slot):
+            self._slots.give_back(read)
 
 
 class _Loss:
