@@ -246,6 +246,35 @@ def test_doctor_tells_of_damaged_kernels(kernels, capsys, name):
     assert f"problem: {path} is damaged: not loaded, and compiled again" in said and "all is well" not in said
 
 
+def test_doctor_tells_how_many_kernels_are_compiled(monkeypatch, tmp_path):
+    """Of an empty cache of the user; then of one with a kernel that was compiled."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("H264LITE_CACHE", str(tmp_path))
+    monkeypatch.setenv("H264LITE_CACHE_ALONE", "1")
+    facts = doctor_command.examine()
+    processor = facts["processor"]
+    assert not processor["compiled"] and processor["kernels"] > 40 and processor["kernels_compiled"] == 0
+    words = f"0 of {processor['kernels']} of the defaults compiled; the first encode compiles the rest, in about "
+    assert any(words in line for line in doctor_command.lines(facts)) and 5 < processor["seconds_to_compile"] < 200
+    code = "import numpy as np; from h264lite.jit.atomics import take; take(np.zeros(1, np.int64), 0)"
+    environment = os.environ | {"PYTHONPATH": str(Path(jit.__file__).parents[2])}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True)
+    assert doctor_command.examine()["processor"]["kernels_compiled"] == 1
+    processor |= {"compiled": True, "kernels_compiled": processor["kernels"]}
+    line = next(line for line in doctor_command.lines(facts) if line.startswith("CPU kernels"))
+    assert f"compiled, all {processor['kernels']} of the defaults, in {tmp_path}" in line
+
+
+def test_doctor_prints_a_reason_once(monkeypatch):
+    why = "no driver (libcuda.so.1 cannot be loaded)"
+    monkeypatch.setattr(doctor_command, "why_no_cuda", lambda: why)
+    facts = doctor_command.examine()
+    for choice in facts["would_use"].values():
+        choice |= {"device": "cpu", "why": f"no usable GPU ({why})"}
+    said = "\n".join(line for line in doctor_command.lines(facts) if not line.startswith("problem"))
+    assert said.count(why) == 1 and said.count("device cpu: no usable GPU,") == 2
+
+
 def test_doctor_tells_of_folders_of_others(kernels, capsys, monkeypatch):
     (kernels / "cpu_simd").chmod(0o777)
     assert cli.main(["doctor", "--json"]) == 1
