@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ..jit import cache_checks, compiling
@@ -88,24 +87,24 @@ def _options(config: Config) -> str:
 
 
 # ---- the list of a set of options
-def _plan_file(text: str) -> Path | None:
-    folder = kernel_cache_folder().folder
+def _plan_file(text: str) -> str:
+    """The name of the file with the list."""
     key = hashlib.sha256(repr((text, host_of_kernels(), numba_version(), sys.version_info[:2], __version__)).encode())
-    return None if folder is None else folder / f"plan-{key.hexdigest()[:24]}.json"
+    return f"plan-{key.hexdigest()[:24]}.json"
 
 
 def _is_complete(text: str) -> bool:
-    """Whether the list of a set of options is kept, for these sources, and so are all its kernels."""
-    path = _plan_file(text)
-    data = None if path is None else cache_checks.read(path)
-    return data is not None and are_kept(json.loads(data)) is True
+    """Whether the list of a set of options is in a cache, for these sources, and so are all its kernels."""
+    name = _plan_file(text)
+    lists = (cache_checks.read(folder / name) for folder in kernel_cache_folder().readable)
+    return any(data is not None and are_kept(json.loads(data)) is True for data in lists)
 
 
 def _keep(text: str, names: Sequence[str]) -> None:
-    path = _plan_file(text)
+    folder = kernel_cache_folder().folder
     with suppress(OSError):  # it is listed again
-        if path is not None:
-            cache_checks.write(path, json.dumps(names).encode())
+        if folder is not None:
+            cache_checks.write(folder / _plan_file(text), json.dumps(names).encode())
 
 
 # ---- other processes
@@ -117,11 +116,11 @@ class _Compiler:
 
         code = f"import sys; sys.path[:] = {sys.path!r}; from {__package__}.compile_kernels import serve; serve()"
         environment = os.environ | {VARIABLE: "0"}
-        pipe = subprocess.PIPE
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        command = [sys.executable, "-c", code, text]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", code, text], env=environment, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL,
-            text=True, start_new_session=True,
-        )  # fmt: skip
+            command, env=environment, stdin=pipe, stdout=pipe, stderr=nothing, text=True, start_new_session=True
+        )
         self.at_work = ""  # the kernel that it compiles
 
     def __enter__(self) -> "_Compiler":

@@ -113,7 +113,8 @@ def children(monkeypatch, tmp_path, fresh):
     children_code = [CHILD]
     monkeypatch.setattr(subprocess, "Popen", start)
     monkeypatch.setattr(prepare_kernels, "_EACH", 0.0)
-    monkeypatch.setattr(prepare_kernels, "_plan_file", lambda text: tmp_path / "plan.json")
+    place = warm_up.CacheFolder(tmp_path, True, (), (tmp_path / "image", tmp_path))
+    monkeypatch.setattr(prepare_kernels, "kernel_cache_folder", lambda: place)
     monkeypatch.setattr(prepare_kernels, "are_kept", lambda names: True)
     monkeypatch.setattr(os, "sched_getaffinity", lambda number: range(8))
     return started, said, children_code
@@ -197,7 +198,7 @@ def test_kernels_that_share_helpers_are_compiled_by_one_process():
 
     names = [f"x.py:x.{name}-1.py311.0.0.nbd" for name in ("intra", "write_slices", "inter_residual", "ssd")]
     first, second = Compiler(), Compiler()
-    work = prepare_kernels._Work(names, lambda text: None)
+    work = prepare_kernels._Work(list(names), lambda text: None)
     for compiler in (first, second, second, first):
         work.next(compiler)
     assert given == [(first, "intra"), (second, "write_slices"), (second, "ssd"), (first, "inter_residual")]
