@@ -26,6 +26,7 @@ _VARIANTS: tuple[OptionValues, ...] = (
     {"subme": 6, "profile": "baseline"}, {"subme": 6}, {"merange": 8}, {"weightp": 1}, {"aq_mode": 1}, {"bframes": 1},
     {"bframes": 1, "subme": 6}, {"bframes": 1, "subme": 6, "no_cabac": True}, {"bframes": 1, "merange": 8},
 )  # fmt: skip
+_COLLECT = 8.0  # seconds between collections of garbage in a process that compiles
 _STEADY = {"qp": 26, "bframes": 0}  # of the variants but for the first, so that each is of few kernels
 
 
@@ -35,16 +36,20 @@ def serve() -> None:
     It prints the names of all kernels of an encode, and of those that no cache has, as a JSON list. Then it compiles the
     kernels whose names come by standard input, a line each, and prints each name when it is done.
     """
-    gc.disable()  # the compiler's garbage is collected once for each kernel: else for a tenth of the time
+    gc.disable()  # the compiler's garbage is collected now and then: else for a tenth of the time
     options = json.loads(sys.argv[1])
     versions = {version.name: version for version in list_versions(lambda: _call_all(options))}
     missing = [name for name, version in versions.items() if not version.is_kept()]
     print(json.dumps([list(versions), missing]), flush=True)
+    collected = time.monotonic()
     for line in sys.stdin:
         name = line.rstrip("\n")
         versions[name].compile()
         print(json.dumps(name), flush=True)
-        gc.collect()
+        if time.monotonic() - collected > _COLLECT:
+            gc.collect()
+            gc.freeze()  # what stays is not looked at again
+            collected = time.monotonic()
 
 
 def _call_all(options: OptionValues) -> None:
