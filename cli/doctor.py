@@ -14,6 +14,7 @@ from typing import Any
 from ..console import folded, one_line
 from ..cuda_src.runtime import facts as gpu_facts
 from ..encoder.errors import Error, OptionError
+from ..encoder.prepare_kernels import kernels_of
 from ..encoder.settings.config import Config
 from ..encoder.settings.tuning_lookup import unmet
 from ..encoder.warm_up import kernel_cache_folder, will_compile
@@ -62,7 +63,7 @@ def _examine(tuning_file: str | None, problems: list[str]) -> dict[str, Any]:
         "python": f"{platform.python_version()}, {platform.system()} {platform.machine()}",
         "libraries": {name: _version(name) for name in _LIBRARIES},
         "processor": {"name": machine.processor, "cores": machine.cores, "simd": machine.simd,
-                      "simd_forced": os.environ.get("H264LITE_SIMD", ""), "compiled": not will_compile(),
+                      "simd_forced": os.environ.get("H264LITE_SIMD", ""), **_kernels(),
                       "kernel_folder": str(kernel_cache_folder().folder or ""), "why_ordinary": _why_ordinary()},
         "cuda": _cuda(problems),
         "tuning": _tuning(tuning_file, machine, problems),
@@ -74,6 +75,19 @@ def _examine(tuning_file: str | None, problems: list[str]) -> dict[str, Any]:
     if why and why not in problems:  # the first kernel that was imported may have told it before
         problems.append(why)
     return facts
+
+
+def _kernels() -> dict[str, Any]:
+    """The CPU's kernels that an encode with default options needs: whether all are compiled, how many, the rest's time.
+
+    kernels: 0 where they cannot be listed; seconds: about.
+    """
+    kernels = kernels_of(Config.from_options(width=32, height=32, device="cpu")) if kernel_cache_folder().readable else None
+    if kernels is None:
+        return {"compiled": not will_compile(), "kernels": 0, "kernels_compiled": 0, "seconds_to_compile": 0}
+    count, missing = len(kernels.names), len(kernels.missing)
+    return {"compiled": not missing, "kernels": count, "kernels_compiled": count - missing,
+            "seconds_to_compile": round(kernels.seconds)}  # fmt: skip
 
 
 def _why_ordinary() -> str:
@@ -178,12 +192,7 @@ def lines(facts: dict[str, Any]) -> list[str]:
         ("libraries", libraries + (f"; not installed: {lacking}" if lacking else "")),
         ("processor", f"{processor['name']}, {processor['cores']} cores"),
         ("SIMD", processor["simd"] + (f" (H264LITE_SIMD={processor['simd_forced']})" if processor["simd_forced"] else "")),
-        (
-            "CPU kernels",
-            f"compiled, in {processor['kernel_folder']}"
-            if processor["compiled"]
-            else "not compiled yet: the first encode does it, in a minute",
-        ),
+        ("CPU kernels", _kernels_line(processor)),
         ("Numba", processor["why_ordinary"] or "kernels are linked from parts and loaded without the compiler"),
         ("driver", cuda["driver"] or "no NVIDIA driver"),
     ]
@@ -197,10 +206,21 @@ def lines(facts: dict[str, Any]) -> list[str]:
              ("tuning", _tuning_line(tuning))]  # fmt: skip
     for size, choice in facts["would_use"].items():
         threads = f", {choice['threads']} threads" if "threads" in choice else ""
-        rows.append((f"{size}", f"device {choice['device'] or 'none'}: {choice['why']}{threads}"))
+        why = choice["why"].replace(f" ({cuda['why_not']})", "")  # "CUDA:" says it
+        rows.append((f"{size}", f"device {choice['device'] or 'none'}: {why}{threads}"))
     text = [f"{name + ':':<13}{value}" for name, value in rows]
     problems: Sequence[str] = facts["problems"]
     return [*text, "", *(f"problem: {problem}" for problem in problems)] if problems else [*text, "", "all is well"]
+
+
+def _kernels_line(processor: dict[str, Any]) -> str:
+    count, compiled, folder = processor["kernels"], processor["kernels_compiled"], processor["kernel_folder"]
+    if processor["compiled"]:
+        return f"compiled, {f'all {count} of the defaults, ' if count else ''}in {folder}"
+    if not count:
+        return "not compiled yet: the first encode does it, in a minute"
+    seconds = max(1, processor["seconds_to_compile"])
+    return f"{compiled} of {count} of the defaults compiled; the first encode compiles the rest, in about {seconds} s"
 
 
 def _tuning_line(tuning: dict[str, Any]) -> str:

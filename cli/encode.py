@@ -14,6 +14,7 @@ from ..encoder.files.left_out import of_tags
 from ..encoder.files.opening import open_inputs
 from ..encoder.files.output import SEGMENT_SECONDS, check_distinct, is_playlist
 from ..encoder.files.video import Source, VideoFormat, check_input_res, take_over
+from ..encoder.prepare_kernels import prepare
 from ..encoder.session import Session, open_session
 from ..encoder.settings.config import Config
 from ..encoder.settings.fragments import with_keyframes
@@ -111,7 +112,7 @@ def _announce(run: Run, config: Config, total: int | None, lines: Iterable[str])
 
 def _compile_kernels(run: Run, config: Config) -> None:
     """Compile the CPU's kernels, so that this is no part of the frames' time; say that those of a GPU will be."""
-    if config.machine.device != "cuda" and will_compile(config):
+    if config.machine.device != "cuda" and not prepare(config) and will_compile(config):
         run.info(f"compiled in {compile_for(config):.0f} s")
     if config.machine.device == "cuda" and cuda_kernels_will_compile(config.coding.has_b_frames):
         run.info("first run on this GPU: its kernels are compiled, once; up to a minute")

@@ -1,19 +1,20 @@
-"""Compiles the kernels of the CPU path into their cache: all, or those of some stages for an encode with some options.
+"""Compiles the kernels of the CPU path into their cache: all, or those that a parent process asks for (prepare_kernels.py).
 
-python -m h264lite.encoder.compile_kernels [OPTIONS STAGES]    (a JSON object; names separated by commas)
+python -m h264lite.encoder.compile_kernels
 """
 
 import gc
 import json
 import sys
 import time
-from collections.abc import Collection
 
 import numpy as np
 
 from ..cpu_simd.layout import RGB_DTYPES
+from ..jit.atomics import wait_until
+from ..jit.listing import list_versions
 from ..scheduler.frames.host_rgb import RgbFrame
-from ..scheduler.stages import TABLE
+from ..scheduler.threads.parallel_steps import run_steps
 from .encoder import Encoder
 from .settings.config import Config
 from .settings.option_types import OptionValues
@@ -25,19 +26,42 @@ _VARIANTS: tuple[OptionValues, ...] = (
     {"subme": 6, "profile": "baseline"}, {"subme": 6}, {"merange": 8}, {"weightp": 1}, {"aq_mode": 1}, {"bframes": 1},
     {"bframes": 1, "subme": 6}, {"bframes": 1, "subme": 6, "no_cabac": True}, {"bframes": 1, "merange": 8},
 )  # fmt: skip
+_COLLECT = 8.0  # seconds between collections of garbage in a process that compiles
 _STEADY = {"qp": 26, "bframes": 0}  # of the variants but for the first, so that each is of few kernels
 
 
-def compile_stages(options: OptionValues, names: Collection[str]) -> None:
-    """Compile the kernels of these stages by a tiny encode in which the others do nothing, as in all later encodes."""
-    for stage in TABLE:
-        if stage.name not in names:
-            vars(stage)["cpu_function"] = _nothing
-    _encode(options | {"threads": 1})
+def serve() -> None:
+    """The work of a process that compiles for another one. Its argument: options, a JSON object.
+
+    It prints the names of all kernels of an encode, and of those that no cache has, as a JSON list. Then it compiles the
+    kernels whose names come by standard input, a line each, and prints each name when it is done.
+    """
+    gc.disable()  # the compiler's garbage is collected now and then: else for a tenth of the time
+    options = json.loads(sys.argv[1])
+    versions = {version.name: version for version in list_versions(lambda: _call_all(options))}
+    missing = [name for name, version in versions.items() if not version.is_kept()]
+    print(json.dumps([list(versions), missing]), flush=True)
+    collected = time.monotonic()
+    for line in sys.stdin:
+        name = line.rstrip("\n")
+        versions[name].compile()
+        print(json.dumps(name), flush=True)
+        if time.monotonic() - collected > _COLLECT:
+            gc.collect()
+            gc.freeze()  # what stays is not looked at again
+            collected = time.monotonic()
 
 
-def _nothing(*_: object) -> None:
-    """In place of the function of a stage."""
+def _call_all(options: OptionValues) -> None:
+    """Call all kernels of an encode, where calls only list them. Types of frames are fixed: no costs decide about them."""
+    fixed = {**options, "threads": 1}
+    _encode(fixed | {"b_adapt": 0, "scenecut": 0})
+    _encode(fixed)
+    if options["threads"] > 1:
+        numbers = np.zeros(1, np.int64)
+        pairs, triples = np.zeros((1, 2), np.int64), np.zeros((1, 3), np.int64)
+        run_steps(pairs, numbers, numbers, numbers, numbers, triples, 0, 0)
+        wait_until(numbers, 0, 0, 0)
 
 
 def load_converters() -> None:
@@ -71,8 +95,4 @@ def _encode(options: OptionValues) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        gc.disable()  # this process compiles a part and ends soon; with all kernels it would grow to 2 GB
-        compile_stages(json.loads(sys.argv[1]), sys.argv[2].split(","))
-    else:
-        compile_all()
+    compile_all()

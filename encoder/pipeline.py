@@ -34,11 +34,12 @@ from .frame_pipeline import FramePipeline
 from .frames.device_frame import check_device
 from .frames.source import HostSource, Planes, Source, check_range, outside_text, planes_of
 from .hrd_syntax import filler_data
+from .prepare_kernels import prepare
 from .settings.config import Config, with_bt709
 from .settings.frame_requests import IDR, Request
 from .slice_writer import SliceWriter
 from .statistics import SUMMED
-from .warm_up import compile_in_background, load_for_gpu, loaded_for_gpu
+from .warm_up import load_for_gpu, loaded_for_gpu
 
 FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `public_error`
 
@@ -79,7 +80,7 @@ class Pipeline(FramePipeline):
         self._taken: list[EncodedFrame] = []
         self._read_buffer: np.ndarray | None = None  # where Reads are read if frames have none
         if config.machine.device != "cuda":
-            compile_in_background(config)
+            prepare(config)
 
     @property
     def taken(self) -> list[EncodedFrame]:

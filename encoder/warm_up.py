@@ -1,33 +1,20 @@
-"""The first run: a test whether kernels must be compiled, processes that compile most of them, early loading."""
+"""The first run: a test whether kernels must be compiled, what chooses them, early loading."""
 
-import atexit
-import json
 import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from ..jit.cache_folder import CacheFolder, find_cache_folder
 from ..jit.numba_free import cached_modules
-from ..scheduler.stages import BY_BITS, CPU, ENTROPY_STAGE, SEARCHES, files, load_launchers
+from ..scheduler.stages import BY_BITS, CPU, SEARCHES, files, load_launchers
 from .settings.config import Config
 from .settings.option_types import OptionValues
 
 _KERNELS = Path(__file__).resolve().parent.parent / "cpu_simd"
-_begun = False  # whether the other processes were started
 _loaded: set[bool] = set()  # arguments `hybrid` for which `load_for_gpu` has ended
-_present: set[str] = set()  # files whose kernels were found in the cache: looking takes 8 ms
 
-# Stages that other processes compile while this one compiles those of an I frame, by process: P frames, B frames, bits
-IN_BACKGROUND = (
-    ("subsample", "camera", "search_centre", "full_search", "pattern_search", "step_search", "subpel_refine",
-     "neighbour_vectors", "neighbour_vectors_again", "intra_estimate", "rd_candidates", "mode_decision", "rd_decision",
-     "inter_residual", "mark_skipped"),
-    ("bipredict", "rd_candidates_b", "mode_decision_b", "explicit_motion", "keep_motion"),
-    (ENTROPY_STAGE,),
-)  # fmt: skip
 # options that choose kernels of stages
-_CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bframes", "aq_mode", "bits_by_kind")
+_CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bframes", "b_adapt", "scenecut", "aq_mode", "bits_by_kind")
 # files of kernels that an option needs
 _ON_DEMAND = {
     "search/pattern_search", "search/step_search", "search/neighbour_vectors", "decide/rd_candidates",
@@ -41,9 +28,7 @@ def will_compile(config: Config | None = None) -> bool:
     config: of the encode; None: of one with default options.
     """
     needed = _needed(config or Config.from_options(width=32, height=32, device="cpu"))
-    cached = _cached(needed)
-    _present.update(cached)
-    return not needed <= cached
+    return not needed <= _cached(needed)
 
 
 def _cached(wanted: Iterable[str]) -> set[str]:
@@ -81,55 +66,15 @@ def kernel_cache_folder() -> CacheFolder:
     return find_cache_folder(_KERNELS)
 
 
-def compile_in_background(config: Config) -> None:
-    """If kernels of this encode are missing, start processes, once, that compile most of its stages into the shared cache.
-
-    As many as there are processors beside this one's, at most one for each group of stages. They end at the latest with
-    this process. H264LITE_BACKGROUND_COMPILE=0 disables them.
-    """
-    global _begun
-    disabled = os.environ.get("H264LITE_BACKGROUND_COMPILE") == "0"
-    if _begun or disabled or _needed(config) <= _present or not will_compile(config):
-        return
-    if (os.cpu_count() or 1) < 2 or not kernel_cache_folder().writable:
-        return
-    _begun = True
-    # the lookahead is compiled by this process
-    options = json.dumps(
-        choosing(config) | {"bframes": int(config.coding.has_b_frames), "b_adapt": 0, "scenecut": 0, "crf": None, "qp": 26}
-    )
-    for names in _groups((os.cpu_count() or 1) - 1, config.coding.has_b_frames):
-        _compile_beside(options, names)
-
-
 def choosing(config: Config) -> OptionValues:
     """The options of an encode that choose kernels of stages, by name."""
     values = config.values
-    rate = {"qp": values["qp"]} if values["crf"] is None else {"crf": values["crf"], "no_mbtree": not values["mbtree"]}
+    rate: OptionValues
+    if values["bitrate"]:
+        rate = {"bitrate": 1000, "no_mbtree": not values["mbtree"]}
+    else:
+        rate = {"qp": 26} if values["crf"] is None else {"crf": 23, "no_mbtree": not values["mbtree"]}
     return {name: values[name] for name in _CHOOSE} | {"no_cabac": not values["cabac"]} | rate
-
-
-def _groups(count: int, b_frames: bool) -> list[tuple[str, ...]]:
-    """At most `count` groups of the stages IN_BACKGROUND; bits are in none of them if there is no process to spare."""
-    of_p, of_b, bits = IN_BACKGROUND
-    groups: list[tuple[str, ...]] = [of_p, of_b] if b_frames else [of_p]
-    if count < len(groups):
-        return [of_p + of_b]
-    return [*groups, bits] if count > len(groups) else groups
-
-
-def _compile_beside(options: str, names: tuple[str, ...]) -> None:
-    """Start a process that compiles these stages. If it cannot be started, this process compiles them when it needs them."""
-    import subprocess  # 2 ms of each start
-
-    environment = os.environ | {"H264LITE_BACKGROUND_COMPILE": "0"}
-    quiet = subprocess.DEVNULL
-    command = [sys.executable, "-m", "h264lite.encoder.compile_kernels", options, ",".join(names)]
-    try:
-        child = subprocess.Popen(command, env=environment, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
-    except OSError:
-        return
-    atexit.register(child.kill)
 
 
 def load_for_gpu(hybrid: bool = False) -> None:

@@ -1,8 +1,8 @@
 """The cache folders for the compiled kernels of a source folder: kernels are read from each that no other user can write
 to, and saved in the first of them that this user can write to.
 
-Candidates: H264LITE_CACHE; NUMBA_CACHE_DIR; __pycache__ beside the sources; the user's cache; if none of these can be
-written, a temporary folder.
+Candidates: H264LITE_CACHE; NUMBA_CACHE_DIR; the user's cache, which all installations share; __pycache__ beside the sources;
+if none of these can be written, a temporary folder.
 """
 
 import os
@@ -59,18 +59,19 @@ def find_cache_folder(sources: Path) -> CacheFolder:
 def _candidates(sources: Path) -> list[Path]:
     """Folders in order of preference, without the temporary one."""
     numbas, beside, root = os.environ.get(NUMBAS_VARIABLE), sources / "__pycache__", cache_root()
-    folders = [Path(numbas).absolute() / _hashed(sources), beside] if numbas else [beside]
+    first = [Path(numbas).absolute() / _hashed(sources)] if numbas else []
     if _is_numbas():  # then Numba chooses
         import_numba()
         from numba.misc.appdirs import AppDirs
 
         users = Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
-        return [*folders, *([users / _hashed(sources)] if users.is_absolute() else [])]
+        return [*first, beside, *([users / _hashed(sources)] if users.is_absolute() else [])]
     if root is not None and os.environ.get(ALONE) == "1":
         return [root / _shared(sources)]
-    if root is not None:
-        folders.insert(0 if os.environ.get(VARIABLE) else len(folders), root / _shared(sources))
-    return folders
+    if root is not None and os.environ.get(VARIABLE):
+        first.insert(0, root / _shared(sources))
+        root = cache_root(of_user=True)
+    return [*first, *([] if root is None else [root / _shared(sources)]), beside]
 
 
 def _is_numbas() -> bool:

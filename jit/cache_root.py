@@ -11,12 +11,12 @@ ALONE = "H264LITE_CACHE_ALONE"  # 1: compiled kernels are neither read from othe
 ADVICE = f"{VARIABLE} to a folder that you can write and other users cannot"
 
 
-def cache_root() -> Path | None:
+def cache_root(of_user: bool = False) -> Path | None:
     """The folder for the tuning file and for compiled kernels, which may not exist; None for a user without a home folder.
 
-    `h264lite` in $H264LITE_CACHE, else in $XDG_CACHE_HOME, else where the platform keeps caches.
+    `h264lite` in $H264LITE_CACHE, unless `of_user`, else in $XDG_CACHE_HOME, else where the platform keeps caches.
     """
-    base = os.environ.get(VARIABLE) or os.environ.get("XDG_CACHE_HOME")
+    base = (None if of_user else os.environ.get(VARIABLE)) or os.environ.get("XDG_CACHE_HOME")
     if not base and sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA")
     if not base:

@@ -82,7 +82,7 @@ class _Listener(event.Listener):
     def on_start(self, event):
         """See Numba."""
         if event.data["dispatcher"] in _kernels:
-            compiling.begins()
+            compiling.begins(event.data["dispatcher"].py_func.__name__)
 
     def on_end(self, event):
         """See Numba; an error ends a compilation too."""

@@ -1,8 +1,9 @@
 """Compiled kernels without Numba: their machine code is loaded by llvmlite and called through Numba's own C modules.
 
 `import numba` takes a fifth to a third of a second, and a process whose kernels are all in the cache needs none of it.
-Each version of a kernel that Numba compiles is kept in a file FILE.KERNEL-LINE.py3XX.HASH.nbd of plain Python objects: the
-types of its arguments, the machine code, names in it and constants. A kernel calls the version for the types of its
+Each version of a kernel that Numba compiles is kept in a file FILE.KERNEL-LINE.py3XX.HASH.STAMP.nbd of plain Python objects:
+the types of its arguments, the machine code, names in it and constants. HASH is of the processor and of these types, STAMP of
+the sources, so that installations of several sources share a folder. A kernel calls the version for the types of its
 arguments; only without such a file, or for arguments that none describes, Numba is imported.
 
 The code calls CPython and a few functions of Numba's C modules `_helperlib` and `_nrt_python`. These modules and
@@ -37,6 +38,7 @@ ENDING = f".py{sys.version_info[0]}{sys.version_info[1]}"  # part of Numba's fil
 # Modules of Numba whose functions the code of a kernel may call, beside those of CPython and the C library, and their prefix
 _HELPERS = {"numba.core.runtime._nrt_python": "NRT_", "numba._helperlib": "numba_"}
 _OF_C = {"memcpy", "memmove", "memset", "sched_yield", "clock_gettime"}
+MOST_SOURCES = 4  # states of a kernel's sources whose machine code is kept
 _SIMPLE = {int: "<i8", float: "<f8", bool: "|b1", type(None): "none"}
 _CHOOSE = 0x503  # flags of arrays: C or Fortran contiguous, aligned, writeable
 _lock = threading.RLock()
@@ -97,14 +99,24 @@ def _host() -> tuple[str, ...]:
     return triple, chosen or name, features, os.environ.get("H264LITE_SIMD", ""), *settings
 
 
+def host_of_kernels() -> tuple[str, ...]:
+    """See `_host`."""
+    return _host()
+
+
 def _of_class(name: str, features: str) -> tuple[str, ...]:
     return wheel_kernels.processor()[0], name, features, ""
 
 
-def _file(folder: Path, name: str, host: tuple[str, ...], described: Any) -> Path:
-    """name: FILE.KERNEL-LINE; host: see _host."""
+def _file(folder: Path, name: str, host: tuple[str, ...], described: Any, source: Path) -> Path:
+    """name: FILE.KERNEL-LINE; host: see _host; source: the file of the kernel."""
     key = hashlib.sha256(repr((host, described)).encode()).hexdigest()[:12]
-    return folder / f"{name}{ENDING}.{key}.nbd"
+    return folder / f"{name}{ENDING}.{key}.{short_stamp(source)}.nbd"
+
+
+def short_stamp(source: Path) -> str:
+    """The part of `stamp` in the names of files."""
+    return stamp(source)[:12]
 
 
 def _name(function: Any) -> tuple[Path, str]:
@@ -126,7 +138,9 @@ def keep(function: Any, described: Any, result: Any) -> None:
         host = _host()
         key_of_file = (numba_version(), stamp(source), host, described)
         try:
-            cache_checks.write(_file(folder.folder, name, host, described), pickle.dumps((key_of_file, *_contents(result))))
+            path = _file(folder.folder, name, host, described, source)
+            cache_checks.write(path, pickle.dumps((key_of_file, *_contents(result))))
+            _drop_older(path)
             problem, reason = second_best(folder), "folder"
         except OSError as error:
             problem, reason = f"{folder.folder}: {cache_checks.error_text(error)}", "write"
@@ -139,6 +153,17 @@ def keep(function: Any, described: Any, result: Any) -> None:
         problem = f"compiled kernels cannot be kept ({problem}), so every process compiles them again: set {ADVICE}"
     if problem:
         cache_checks.warn_once(reason, problem)
+
+
+def _drop_older(path: Path) -> None:
+    """Of files that differ from `path` in their sources only, leave the MOST_SOURCES newest: edits would fill the disk."""
+    versions = []
+    for other in path.parent.glob(f"{path.name.rsplit('.', 2)[0]}.*.nbd"):
+        with suppress(OSError):
+            versions.append((other.stat().st_mtime, other))
+    for _, other in sorted(versions, reverse=True)[MOST_SOURCES:]:
+        with suppress(OSError):
+            other.unlink()
 
 
 def _contents(result: Any) -> tuple[bytes, str, Constants]:
@@ -164,7 +189,7 @@ def _saved(function: Any, described: Any) -> tuple[bytes, str, Constants] | None
         return None
     key_of_file = numba_version(), stamp(source)
     for folder, host in _places(source.parent, cache_folder(source.parent).readable):
-        path = _file(folder, name, host, described)
+        path = _file(folder, name, host, described, source)
         content = _looked_at.pop(path, None) or _content(path)
         if content is not None and content[0] == (*key_of_file, host, described):
             return content[1], content[2], content[3]
@@ -197,6 +222,15 @@ def cached_modules(sources: Path, wanted: Collection[str]) -> set[str]:
                     content = _looked_at[folder / name] = _content(folder / name)
                     if content is not None and content[0][:3] == (numba_version(), stamp(sources / f"{file}.py"), host):
                         names.add(file)
+    return names
+
+
+def files_of(sources: Path) -> set[str]:
+    """Names of all files in the caches of a source folder, those of the package too."""
+    names: set[str] = set()
+    for folder, _ in _places(sources, find_cache_folder(sources).readable):
+        with suppress(OSError):
+            names.update(os.listdir(folder))
     return names
 
 
@@ -319,9 +353,7 @@ class Versions:
         return self._by_key.get(key) or self._choose(key, arguments)
 
     def _choose(self, key: tuple[Any, ...], arguments: tuple[Any, ...]) -> Loaded:
-        defaults, count = self._function.__defaults__ or (), self._function.__code__.co_argcount
-        left_out = defaults[len(defaults) - count + len(arguments) :] if len(arguments) < count else ()
-        version = None
+        version, left_out = None, self._left_out(arguments)
         with suppress(_Unknown):
             described = (*map(describe, arguments), *map(describe_default, left_out))
             with _lock:
@@ -333,6 +365,11 @@ class Versions:
             function, address = self._by_description[described] = version
             self._by_key[key] = function if not left_out else lambda *given: function(*given, *left_out), address
         return self._by_key[key]
+
+    def _left_out(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The defaults of arguments that a call leaves out."""
+        defaults, count = self._function.__defaults__ or (), self._function.__code__.co_argcount
+        return defaults[len(defaults) - count + len(arguments) :] if len(arguments) < count else ()
 
     def _compile(self, described: tuple[Any, ...], arguments: tuple[Any, ...]) -> Loaded | None:
         """A version by Numba's compiler; None: the dispatcher serves its calls."""

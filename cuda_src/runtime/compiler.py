@@ -12,12 +12,13 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from ...jit import cache_checks
+from ...jit import cache_checks, compiling
 from ...jit.cache_root import ADVICE, cache_root, temporary_root
 from . import nvrtc
 from .library import DeviceUnavailable, cuda_version
@@ -30,6 +31,7 @@ STAMP = "kernels.fatbin"  # JSON: hashes of the sources of the fatbins
 OPTIONS = ("-O3", "-std=c++17", "--expt-relaxed-constexpr")
 VARIABLE = "H264LITE_CUDA_COMPILER"
 NVCC, NVRTC = "nvcc", "nvrtc"
+EACH = 5.0  # seconds between lines of the counter
 INSTALL = "pip install nvidia-cuda-nvrtc-cu12"
 
 
@@ -318,13 +320,36 @@ def load_codes(names: Sequence[str], capability: tuple[int, int]) -> list[bytes]
     _version_to_load()  # found once, and not by each thread
     if all(is_kept(name, capability) for name in names):
         return [load_code(name, capability) for name in names]
-    from concurrent.futures import ThreadPoolExecutor  # 10 ms, with the module logging
-
     try:
-        with ThreadPoolExecutor() as pool:
-            return list(pool.map(lambda name: load_code(name, capability), names))
-    except RuntimeError:
-        return [load_code(name, capability) for name in names]
+        codes = _compile_at_once([name for name in names if not is_kept(name, capability)], capability)
+    except RuntimeError:  # without threads, one after another
+        codes = {}
+    return [codes[name] if name in codes else load_code(name, capability) for name in names]
+
+
+def _compile_at_once(names: Sequence[str], capability: tuple[int, int]) -> dict[str, bytes]:
+    """Compile kernel files, as many at once as there are processors, with a counter (jit/compiling.py). The longest begin.
+
+    RuntimeError if no thread can be started.
+    """
+    from concurrent.futures import ThreadPoolExecutor, as_completed  # 10 ms, with the module logging
+
+    begin = said_at = time.monotonic()
+    longest_first = sorted(names, key=lambda name: sum(map(len, sources(name).values())), reverse=True)
+    with compiling.by_other_processes() as say, ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
+        waiting = {pool.submit(load_code, name, capability): name for name in longest_first}
+        try:
+            for count, done in enumerate(as_completed(waiting), 1):
+                done.result()  # an error ends the others that have not begun
+                now, left = time.monotonic(), len(names) - count
+                if left and now - said_at >= EACH:
+                    said_at = now
+                    seconds = left * (now - begin) / count
+                    say(f"compiling GPU kernel files: {count} of {len(names)}, about {seconds:.0f} s left")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return {name: done.result() for done, name in waiting.items()}
 
 
 def known_architectures() -> tuple[str, ...]:

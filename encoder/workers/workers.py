@@ -20,9 +20,9 @@ from ..errors import DeviceLost
 from ..files.read_ahead import Read
 from ..gops.gops import Gops, WarnOnce, frame_bytes
 from ..gops.queue import MOST_BYTES, GopQueue, Waiting
+from ..prepare_kernels import prepare
 from ..settings.config import Config, with_bt709
 from ..slice_writer import SliceWriter
-from ..warm_up import compile_in_background
 from .chunk import on_device
 from .connection import POSSIBLE
 from .process import VARIABLE
@@ -88,7 +88,7 @@ class Workers(Gops):
         most = MOST_BYTES * len(names) // frame_bytes(config)
         self.room = max(4 * waiting, min(2 * lanes * longest + waiting, most))
         if config.machine.device == "cpu":
-            compile_in_background(config)
+            prepare(config)
         say_lost = WarnOnce(say)
         team = Team(
             self.queue,

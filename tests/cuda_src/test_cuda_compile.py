@@ -15,6 +15,7 @@ import zipfile
 import pytest
 from h264lite.cuda_src.runtime import compiler
 from h264lite.jit import cache_checks
+from h264lite.jit import compiling as compilations
 from h264lite.papers import kernels as papers
 
 from ..jit.test_cache_checks import HOW, break_it
@@ -227,6 +228,47 @@ def test_without_threads_modules_are_compiled_in_turn(compiling, monkeypatch):
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     assert compiler.load_codes(["source/ssd", "intra/intra"], (9, 0)) == [b"source/ssd 1", b"intra/intra 2"]
+
+
+def test_missing_files_are_compiled_at_once_with_a_counter(monkeypatch):
+    """Each once, the longest first, as many at once as there are processors."""
+    names, running, most, order, said = ["source/ssd", "intra/intra", "loopfilter/deblock"], [0], [0], [], []
+    both = threading.Barrier(2)
+
+    def code(name, capability):
+        order.append(name)
+        running[0] += 1
+        most[0] = max(most[0], running[0])
+        if len(order) <= 2:
+            both.wait(10)
+        running[0] -= 1
+        return name.encode()
+
+    sizes = {"source/ssd": 1, "intra/intra": 9, "loopfilter/deblock": 5}
+    monkeypatch.setattr(compiler, "load_code", code)
+    monkeypatch.setattr(compiler, "is_kept", lambda name, capability: False)
+    monkeypatch.setattr(compiler, "sources", lambda name: {name: "x" * sizes[name]})
+    monkeypatch.setattr(compiler.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(compiler, "EACH", 0.0)
+    with compilations.messages_to(said.append):
+        assert compiler.load_codes(names, (9, 0)) == [name.encode() for name in names]
+    assert sorted(order) == sorted(names) and order[-1] == "source/ssd" and most[0] == 2
+    assert [text.partition(",")[0] for text in said] == [f"compiling GPU kernel files: {k} of 3" for k in (1, 2)]
+
+
+def test_a_file_that_is_refused_ends_the_others(monkeypatch):
+    begun = []
+
+    def code(name, capability):
+        begun.append(name)
+        raise compiler.CompileError(f"nvcc refused {name}.cu")
+
+    monkeypatch.setattr(compiler, "load_code", code)
+    monkeypatch.setattr(compiler, "is_kept", lambda name, capability: False)
+    monkeypatch.setattr(compiler.os, "cpu_count", lambda: 1)
+    with pytest.raises(compiler.CompileError, match="nvcc refused"):
+        compiler.load_codes(compiler.module_names(), (9, 0))
+    assert len(begun) < 4
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "\0"])

@@ -43,18 +43,21 @@ def test_where_kernels_are_kept(folders, tmp_path, monkeypatch):
     assert numbas.folder.parent == tmp_path / "numba" and numbas.refused == (f"{given.folder} may be written by other users",)
     monkeypatch.delenv("H264LITE_CACHE")
     monkeypatch.delenv("NUMBA_CACHE_DIR")
-    beside_sources = find(sources)
-    assert beside_sources.folder == sources / "__pycache__" and beside_sources.writable
-    closed[beside_sources.folder] = os.W_OK
     users = find(sources)
     assert users.folder.is_relative_to(tmp_path / "user" / "h264lite" / "kernels") and users.writable
-    assert users.readable == (beside_sources.folder, users.folder)
+    (sources / "__pycache__").mkdir()
+    assert find(sources).readable == (users.folder, sources / "__pycache__")
+    closed[users.folder] = os.W_OK
+    beside_sources = find(sources)
+    assert beside_sources.folder == sources / "__pycache__" and beside_sources.writable
+    assert beside_sources.readable == (users.folder, beside_sources.folder)
+    closed[beside_sources.folder] = os.W_OK
     closed[tmp_path / "user"] = os.W_OK
     temporary = find(sources)
     assert temporary.folder.is_relative_to(tmp_path / "tmp") and temporary.writable
-    assert temporary.readable == (beside_sources.folder, users.folder, temporary.folder)
+    assert temporary.readable == (users.folder, beside_sources.folder, temporary.folder)
     closed[tmp_path / "tmp"] = os.W_OK
-    assert (find(sources).folder, find(sources).writable) == (beside_sources.folder, False)
+    assert (find(sources).folder, find(sources).writable) == (users.folder, False)
     for place in closed:
         closed[place] = os.R_OK
     assert find(sources) == cache_folders.CacheFolder(None, False, ())
@@ -74,15 +77,14 @@ def test_folders_that_cannot_be(folders, tmp_path, monkeypatch):
     (tmp_path / "given").write_bytes(b"a file")
     monkeypatch.delenv("NUMBA_CACHE_DIR")
     place = cache_folders.find_cache_folder(sources)
-    assert (place.folder, place.writable) == (sources / "__pycache__", True)
+    assert place.folder.is_relative_to(tmp_path / "user") and place.writable
     assert cache_folders.second_best(place) == (
-        f"H264LITE_CACHE={tmp_path / 'given'} cannot be written; kernels are kept in {sources / '__pycache__'}")
+        f"H264LITE_CACHE={tmp_path / 'given'} cannot be written; kernels are kept in {place.folder}")
     monkeypatch.delenv("H264LITE_CACHE")
     assert not cache_folders.second_best(cache_folders.find_cache_folder(sources))
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/nothing")
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # a user without a home
-    (sources / "__pycache__").rmdir()
     (sources / "__pycache__").write_bytes(b"a file")
     place = cache_folders.find_cache_folder(sources)
     assert place.folder.is_relative_to(tmp_path / "tmp") and not Path("~").exists()
@@ -96,9 +98,10 @@ def test_refused_folders_are_told(folders, tmp_path, told, monkeypatch):  # noqa
     monkeypatch.delenv("NUMBA_CACHE_DIR")
     first = cache_folders.find_cache_folder(sources).folder
     first.chmod(0o775 if os.geteuid() == 0 else 0o757)
-    assert cache_folders.cache_folder(sources).folder == sources / "__pycache__"
+    second = cache_folders.cache_folder(sources).folder
+    assert second.is_relative_to(tmp_path / "user")
     assert told == [f"{first} may be written by other users: no compiled kernels are loaded from there; they are kept in "
-                    f"{sources / '__pycache__'}"]  # fmt: skip
+                    f"{second}"]  # fmt: skip
 
 
 # ---- the temporary folder

@@ -1,5 +1,6 @@
 """Compilations are said once and not counted, and two processes may compile at once."""
 
+import logging
 import os
 import subprocess
 import sys
@@ -49,10 +50,41 @@ def test_the_first_compilation_is_said_once(now, capsys):
     assert not capsys.readouterr().err
 
 
-def test_without_a_listener_it_is_a_line_on_standard_error(now, capsys):
+def test_without_a_listener_it_is_a_line_on_standard_error(now, capsys, monkeypatch):
+    monkeypatch.setattr(logging.Logger, "hasHandlers", lambda self: False)  # pytest has set up logging
     compiling.begins()
     compiling.ends()
     assert capsys.readouterr().err == f"h264lite [info]: {compiling.TEXT}\n"
+
+
+def test_a_program_hears_it_by_logging_and_may_silence_it(now, capsys, caplog):
+    caplog.set_level(logging.INFO, compiling.LOGGER)
+    compiling.begins()
+    compiling.ends()
+    assert caplog.record_tuples == [("h264lite", logging.INFO, compiling.TEXT)]
+    caplog.set_level(logging.WARNING, compiling.LOGGER)
+    with compiling.by_other_processes() as say:
+        say("not heard")
+    assert len(caplog.records) == 1 and not capsys.readouterr().err
+
+
+def test_what_was_not_foreseen_is_said_by_name(now):
+    """After other processes have compiled what the frames need; a hundred small kernels are not a hundred lines."""
+    said = []
+    with compiling.messages_to(said.append):
+        compiling.have_compiled(40)
+        for name in ("convert", "other"):
+            compiling.begins(name)
+            compiling.ends()
+    assert said == ["compiling one more kernel, once: convert"] and compiling.count() == 42
+
+
+def test_the_clock_stands_still_while_other_processes_compile(now):
+    line = Progress("none", 10, 25)
+    with compiling.by_other_processes():
+        now[0] += 30
+    now[0] += 1
+    assert line.seconds == 1 and compiling.count() == 0
 
 
 def test_kernels_that_fail_to_compile_end_their_compilation():
