@@ -7,17 +7,39 @@ Large pages are allocated, registered and freed faster than page-locked memory o
 import ctypes
 import math
 import mmap
+from collections import deque
 from collections.abc import Sequence
+from threading import Thread
 
 import numpy as np
 
+from ...process import start_threads
 from .array import DType
 
 LARGE_PAGE = 2 << 20  # bytes; alignment and unit of blocks
-LARGEST_BLOCK = 8 << 20
+LARGEST_BLOCK = 16 << 20
+PREPARED = 3  # blocks that threads prepare while memory is asked for: an encode begins with some hundred megabytes
 ALIGNED = SMALL_PAGE = 4096  # arrays share no page
 PORTABLE, DEVICE_MAP = 1, 2  # CU_MEMHOSTREGISTER flags: for all contexts; mapped for kernels
 _registered: dict[int, np.ndarray] = {}  # by address; unmapping a registered block breaks later driver calls
+
+
+class _PreparedBlock:
+    """A block of LARGEST_BLOCK bytes that a thread prepares; None if it cannot be had."""
+
+    def __init__(self, memory: "PinnedMemory", context: ctypes.c_void_p) -> None:
+        self._memory, self._context = memory, context
+        self._block: np.ndarray | None = None
+        self.thread = Thread(target=self._prepare, name="h264lite page-locks", daemon=True)
+
+    def _prepare(self) -> None:
+        if not self._memory.library.cuCtxSetCurrent(self._context):
+            self._block = self._memory.block(LARGEST_BLOCK)
+
+    def take(self) -> np.ndarray | None:
+        """The block, when it is there."""
+        self.thread.join()
+        return self._block
 
 
 class PinnedMemory:
@@ -31,7 +53,9 @@ class PinnedMemory:
         """AttributeError if the driver has no such functions."""
         self._register, self._unregister = library.cuMemHostRegister_v2, library.cuMemHostUnregister
         self._device_address = library.cuMemHostGetDevicePointer_v2
+        self.library, self._has_contexts = library, hasattr(library, "cuCtxSetCurrent")
         self._blocks: list[np.ndarray] = []
+        self._prepared: deque[_PreparedBlock] = deque()
         self._free = np.empty(0, np.uint8)
         self._usable = hasattr(mmap, "MADV_HUGEPAGE")
 
@@ -41,7 +65,7 @@ class PinnedMemory:
         size = -(-nbytes // ALIGNED) * ALIGNED
         if self._free.size < size:
             last = self._blocks[-1].size if self._blocks else LARGE_PAGE // 2
-            block = self._block(max(size, min(2 * last, LARGEST_BLOCK))) if self._usable else None
+            block = self._next(max(size, min(2 * last, LARGEST_BLOCK))) if self._usable else None
             if block is None:
                 self._usable = False
                 return None
@@ -52,10 +76,24 @@ class PinnedMemory:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all blocks."""
-        return sum(block.size for block in self._blocks)
+        """Bytes of all blocks, prepared ones too."""
+        return sum(block.size for block in self._blocks) + LARGEST_BLOCK * len(self._prepared)
 
-    def _block(self, size: int) -> np.ndarray | None:
+    def _next(self, size: int) -> np.ndarray | None:
+        """As `block`: from LARGEST_BLOCK on others are prepared for those who ask next."""
+        if size != LARGEST_BLOCK:
+            return self.block(size)
+        block = self._prepared.popleft().take() if self._prepared else self.block(size)
+        context = ctypes.c_void_p()
+        if block is not None and self._has_contexts and not self.library.cuCtxGetCurrent(ctypes.byref(context)):
+            while len(self._prepared) < PREPARED:
+                prepared = _PreparedBlock(self, context)
+                if not start_threads([prepared.thread], []):
+                    break
+                self._prepared.append(prepared)
+        return block
+
+    def block(self, size: int) -> np.ndarray | None:
         """uint8[>= size], zeros; None if the driver refuses it, or maps it at another address."""
         size = -(-size // LARGE_PAGE) * LARGE_PAGE
         try:
@@ -79,7 +117,9 @@ class PinnedMemory:
 
     def close(self) -> None:
         """Unregister the blocks. Copies must have ended; the arrays keep their contents."""
-        for block in self._blocks:
+        unused = [block for prepared in self._prepared if (block := prepared.take()) is not None]
+        self._prepared.clear()
+        for block in [*self._blocks, *unused]:
             self._drop(block)
         self._blocks.clear()
         self._free = self._free[:0]

@@ -76,7 +76,7 @@ class TypeRules:
 
     @property
     def due(self) -> int:
-        """Frames that wait when the next run is decided where costs come in batches: some have come since these were asked for."""
+        """Frames that wait when the next run is decided where costs come in batches: some came after they were asked for."""
         return self.most_waiting + max(_GROUP, self.bframes + 1 if self.by_runs else 0)
 
     @property

@@ -4,12 +4,13 @@ import ctypes
 import gc
 import mmap
 import re
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 from h264lite.cuda_src.runtime import pinned
-from h264lite.cuda_src.runtime.pinned import ALIGNED, LARGE_PAGE, LARGEST_BLOCK, PinnedMemory
+from h264lite.cuda_src.runtime.pinned import ALIGNED, LARGE_PAGE, LARGEST_BLOCK, PREPARED, PinnedMemory
 
 
 class FakeDriver:
@@ -32,6 +33,26 @@ class FakeDriver:
     def cuMemHostGetDevicePointer_v2(self, there, address, flags):
         there._obj.value = address.value + 64 * self.elsewhere
         return 0
+
+
+class DriverOfThreads(FakeDriver):
+    """With the functions by which threads share a context; contexts: of those that register."""
+
+    def __init__(self, refused=99):
+        super().__init__(refused)
+        self.contexts, self.current = [], threading.local()
+
+    def cuCtxGetCurrent(self, there):
+        there._obj.value = 77
+        return 0
+
+    def cuCtxSetCurrent(self, context):
+        self.current.value = context.value
+        return 0
+
+    def cuMemHostRegister_v2(self, address, size, flags):
+        self.contexts.append((threading.current_thread() is threading.main_thread(), getattr(self.current, "value", None)))
+        return super().cuMemHostRegister_v2(address, size, flags)
 
 
 needs_large_pages = pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="no MADV_HUGEPAGE on this system")
@@ -111,6 +132,32 @@ def test_what_the_driver_still_has_stays_mapped():
         del memory
         gc.collect()
         assert pinned._registered.pop(address).ctypes.data == address
+
+
+@needs_large_pages
+def test_threads_prepare_blocks_where_much_is_asked_for():
+    driver = DriverOfThreads()
+    memory = PinnedMemory(driver)
+    memory.zeros((LARGEST_BLOCK // 2,), np.uint8)
+    assert driver.contexts == [(True, None)], "little is asked for"
+    arrays = [memory.zeros((LARGEST_BLOCK,), np.uint8) for _ in range(3)]
+    for k, array in enumerate(arrays):
+        assert not array.any()
+        array[:] = k + 1
+    assert memory.nbytes == LARGEST_BLOCK // 2 + (3 + PREPARED) * LARGEST_BLOCK
+    assert all((array == k + 1).all() for k, array in enumerate(arrays))
+    assert memory.zeros((2 * LARGEST_BLOCK,), np.uint8).nbytes == 2 * LARGEST_BLOCK, "more than a prepared block"
+    memory.close()
+    assert driver.contexts.count((True, None)) == 3 and driver.contexts.count((False, 77)) == 2 + PREPARED
+    assert sorted(driver.given_back) == sorted(driver.sizes) and not memory.nbytes
+
+
+@needs_large_pages
+def test_a_driver_that_refuses_a_thread():
+    memory = PinnedMemory(DriverOfThreads(refused=2))
+    arrays = [memory.zeros((LARGEST_BLOCK,), np.uint8) for _ in range(4)]
+    assert [array is not None for array in arrays[:1]] == [True] and arrays[-1] is None
+    memory.close()
 
 
 @needs_large_pages
