@@ -61,8 +61,11 @@ def test_same_types_and_bytes(gpu, options):  # noqa: F811
 
 
 @pytest.mark.parametrize("options", ({"b_adapt": 1}, {"bframes": 0}), ids=str)
-def test_what_a_cut_compares_comes_together(gpu, monkeypatch, options):  # noqa: F811
-    """Two cuts and a flash: four steps each, of the pair itself and of all others, in place of one for each pair and step."""
+def test_what_a_cut_compares_comes_together(driver, monkeypatch, options):  # noqa: F811
+    """Two cuts and a flash: four steps each, of the pair itself and of all others, in place of one for each pair and step.
+
+    A real GPU takes its time, in which decisions are tried again.
+    """
     missed, decide = [], AdaptiveTypes._decide
 
     def noted(self, types, end):
