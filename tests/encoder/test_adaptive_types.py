@@ -336,6 +336,56 @@ def test_types_do_not_depend_on_when_costs_are_there():
         assert (costs.waits > 0) == (b_adapt != FIXED or scenecut > 0)
 
 
+class FromAGpu(Table):
+    """Answers what was asked together `late` frames later; batches: how often something was asked."""
+
+    in_batches = True
+
+    def __init__(self, seed, late):
+        super().__init__(seed)
+        self._late, self._asked, self.batches, self.waits = late, {}, 0, 0
+
+    def ahead(self, questions):
+        super().ahead(questions)
+        pairs = [((q[0], q[2]), (q[1], q[2]), (q[0], q[1])) if len(q) == 3 else () for q in questions]
+        new = [q for q in (*questions, *(pair for of_one in pairs for pair in of_one)) if q not in self._asked]
+        self.batches += bool(new)
+        self._asked |= dict.fromkeys(new, self._count + self._late)
+
+    def wait(self):
+        self.waits += 1
+        self._asked = dict.fromkeys(self._asked, 0)
+
+    def p(self, reference, frame):
+        return self._answer(super().p, reference, frame)
+
+    def p_of_levels(self, reference, frame):
+        return super().p(reference, frame)
+
+    def b(self, earlier, later, frame):
+        return self._answer(super().b, earlier, later, frame)
+
+    def _answer(self, cost, *question):
+        self.ahead([question])
+        if self._asked[question] > self._count:
+            raise CostPending
+        return cost(*question)
+
+
+@pytest.mark.parametrize("changes", ({}, {"bframes": 0}, {"b_adapt": BEST}, {"b_adapt": FIXED}), ids=str)
+def test_answers_that_come_some_frames_late_are_seldom_waited_for(changes):
+    """Costs by chance, of which some runs are short; one batch serves several frames."""
+    chosen, frames = rules(scenecut=90, lag=4, **changes), 120
+    kinds = {}
+    for late in range(3):
+        costs = FromAGpu(5, late)
+        decisions = AdaptiveTypes(chosen, costs)
+        kinds[late] = [kind for _ in range(frames) for kind in decisions.add(NOTHING)]
+        assert costs.waits <= frames / 20 and costs.batches <= frames / 2, (late, costs.waits, costs.batches)
+        kinds[late] += decisions.flush()
+    assert all(of_one == kinds[0] for of_one in kinds.values())
+
+
 @pytest.mark.parametrize("name", ["foreman_352x288_30", "mobile_352x288_30", "BasketballPass_416x240_50"])
 def test_real_clips_have_no_cuts_and_many_b_frames(name):
     source = clip(name)
