@@ -419,9 +419,15 @@ def test_what_acts_otherwise_than_in_x264_is_told(given, same, said):
         assert config(**given) == config(**same)
 
 
+OF_KBITS = "the unit is kbit, 2000 is what FFmpeg calls 2M"
+
+
 def test_a_number_beyond_the_range_names_the_nearest():
     for name, value, text in (("subme", 10, "subme 10: not in 0..9 (--lenient takes 9)"), ("qp", -1, "(--lenient takes 0)"),
                               ("bitrate", -1, "not in 0..2000000"),
+                              ("bitrate", "1M", f"bitrate 1M: not a whole number: {OF_KBITS}"),
+                              ("vbv_maxrate", 5000000, f"vbv-maxrate 5000000: not in 0..2000000: {OF_KBITS}"),
+                              ("vbv_bufsize", 1.5e6, f"vbv-bufsize 1500000.0: not a whole number: {OF_KBITS}"),
                               ("subme", "x", "subme x: not a whole number")):  # fmt: skip
         with pytest.raises(OptionError) as caught:
             config(**{name: value})
