@@ -79,7 +79,7 @@ def check_command(argv: Sequence[str]) -> None:
 
 def add_encode_parser(commands: Any) -> None:
     """Add `encode`, with the options of the table in their groups."""
-    usage = "h264lite encode IN... OUT [options], or h264lite encode --batch LIST [options]"
+    usage = "h264lite encode IN... OUT [options]\n       h264lite encode --batch LIST [options]"
     encode = commands.add_parser(
         "encode",
         help="encode video to H.264",
