@@ -148,8 +148,8 @@ def join_values(argv: Sequence[str], tell: Callable[[str], None] = lambda line: 
         else:
             values |= _foreign(argument, remaining)
     outputs = [values.pop(_OUTPUT)] if _OUTPUT in values else []
-    given_options, lines = translated(values | {"lenient": "--lenient" in out}, dashes="--")
-    check_names(given_options, BY_NAME, [*(row.flag for row in legal), *switches, "--help"], "--")
+    given_options, lines = translated(values | {"lenient": "--lenient" in out})
+    check_names(given_options, BY_NAME, [*(row.flag for row in legal), *switches, "--help"])
     del given_options["lenient"]
     if "batch" in values and (extra := positional + outputs):
         raise OptionError(f"takes the place of IN and OUT, and there is {extra[0]}", "batch")
@@ -267,8 +267,7 @@ def _run(argv: list[str]) -> int:
         return leaving.code if isinstance(leaving.code, int) else 2
     except Error as error:
         hint = f" (see {prog} --help)" if error.exit_code == 2 else ""
-        dashes = "--" if getattr(error, "option", "") else ""
-        return _fail(prog, f"{dashes}{error}{hint}", error.exit_code)
+        return _fail(prog, f"{getattr(error, 'command_text', error)}{hint}", error.exit_code)
     except MemoryError as error:
         return _fail(prog, f"out of memory: {error}" if str(error) else "out of memory", 1)
     except OSError as error:

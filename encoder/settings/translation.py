@@ -15,12 +15,11 @@ def translate(
     rows: Mapping[str, object],
     known: Container[str],
     refusal: Callable[[str, object], str],
-    dashes: str = "",
 ) -> tuple[OptionValues, list[str]]:
     """The options that `given` stands for, and a line for each that acts in another way than x264's.
 
     rows: the table of options; known: names to which others may be translated; refusal: why an option that is none here is
-    refused with a value, or ""; dashes: put before names in the lines.
+    refused with a value, or "".
     """
     lenient = truth(given.get("lenient")) is True
     options: OptionValues = {}
@@ -29,7 +28,7 @@ def translate(
         changes, line = _meaning(name, value, rows, refusal if lenient else None)
         options |= {key: changed for key, changed in changes.items() if key == name or key in known}
         if line:
-            lines.append(f"{dashes}{name.replace('_', '-')}{line}")
+            lines.append(f"--{name.replace('_', '-')}{line}")
     return options, lines
 
 
