@@ -20,6 +20,7 @@ from ..encoder.settings.x264_options import SHORT as OF_X264_SHORT
 from ..jit import cache_checks, compiling
 from ..process import gc_paused
 from ..version import __version__
+from .ffmpeg_words import check_value, check_word
 from .machine_arguments import add_parsers as add_machine_parsers
 
 _EPILOG = """\
@@ -132,6 +133,7 @@ def join_values(argv: Sequence[str], tell: Callable[[str], None] = lambda line: 
     pairs = zip(argv, [*argv[1:], ""])
     remaining = iter([word + "=" if word in bare and not is_ray_address(after) else word for word, after in pairs])
     for argument in remaining:
+        check_word(argument, rows)
         name, equals, value = argument.partition("=")
         row = rows.get(name) or rows.get("" if argument.startswith("--") else argument[:2])
         if row is not None and not row.is_switch:
@@ -139,6 +141,7 @@ def join_values(argv: Sequence[str], tell: Callable[[str], None] = lambda line: 
             values[row.name] = next(remaining, None) if argument in rows else given
             if values[row.name] is None:
                 raise OptionError("needs a value", row.flag[2:])
+            check_value(argument, values[row.name])
         elif argument[:1] != "-" or argument == "-":
             positional.append(argument)
         elif row is not None and argument in rows:
