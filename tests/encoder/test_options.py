@@ -391,6 +391,11 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
     ({"8x8dct": "0"}, {"no_8x8dct": True}),
     ({"weightb": False}, {"no_weightb": True}), ({"mbtree": 0}, {"no_mbtree": True}), ({"psy": 0}, {"no_psy": True}),
     ({"no_b_adapt": True}, {"b_adapt": 0}), ({"no_trellis": 1}, {"trellis": 0}), ({"open_gop": 0}, {}),
+    ({"preset": "Faster"}, {"preset": "faster"}), ({"preset": "3"}, {"preset": "faster"}),
+    ({"preset": 0}, {"preset": "ultrafast"}),
+    ({"tune": "Grain,ZeroLatency"}, {"tune": "grain,zerolatency"}), ({"profile": "Baseline"}, {"profile": "baseline"}),
+    ({"colormatrix": "ycgco"}, {"colormatrix": "YCgCo"}), ({"me": "UMH"}, {"me": "umh"}),
+    ({"no_ssim": 1, "no_aud": True}, {}),
     ({"no_open_gop": 1}, {}), ({"codec": "libx264", "pix_fmt": "yuv420p", "movflags": "+faststart"}, {}),
     ({"sar": Fraction(4, 3)}, {"sar": (4, 3)}), ({"sync_lookahead": 0, "opencl": 0, "asm": None}, {}),
 ))  # fmt: skip
@@ -433,6 +438,15 @@ def test_a_number_beyond_the_range_names_the_nearest():
         with pytest.raises(OptionError) as caught:
             config(**{name: value})
         assert str(caught.value).endswith(text)
+
+
+@pytest.mark.parametrize("given", (
+    {"preset": "10"}, {"preset": -1}, {"preset": "fast,slow"}, {"preset": "\u0663"}, {"tune": "5"}, {"me": "umh,hex"},
+    {"profile": True},
+))  # fmt: skip
+def test_what_is_no_name_in_any_case_stays_refused(given):
+    with pytest.raises(OptionError, match="not one of"):
+        config(**given)
 
 
 @pytest.mark.parametrize(("text", "option", "command", "python"), (
