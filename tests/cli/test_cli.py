@@ -334,7 +334,7 @@ def test_bad_outputs(fake, clip, tmp_path, capfd):
     locked = tmp_path / "locked"
     locked.mkdir()
     locked.chmod(0o500)
-    cases = [(tmp_path, "is a directory"), (tmp_path / "no" / "where.264", "no such file"),
+    cases = [(tmp_path, "is a directory"), (tmp_path / "no" / "where.264", "there is no folder"),
              ("/dev/full", "no space left")]
     if os.geteuid():
         cases.append((locked / "o.264", "permission denied"))
