@@ -2,8 +2,8 @@
 
     python samples/clip_over_http.py [PORT]  # then open http://localhost:8000/clip.mp4?seed=5
 
-No file is written, and the standard library serves. Frames are a tensor of PyTorch, on a GPU if there is one, images of Pillow,
-or an array of NumPy: `write_video` takes each.
+No file is written. Frames are a tensor of PyTorch, on a GPU if there is one, images of Pillow, or an array of NumPy:
+`write_video` takes each.
 """
 
 import sys

@@ -54,9 +54,8 @@ def main() -> int:
             lengths[name] = writer.frames
     (folder / "index.json").write_text(json.dumps(lengths))
     size = sum((folder / name).stat().st_size for name in lengths)
-    print(
-        f"{folder}: {len(lengths)} episodes, {sum(lengths.values())} frames, {size} bytes; a batch {batch(folder, 8, 1).shape}"
-    )
+    print(f"{folder}: {len(lengths)} episodes, {sum(lengths.values())} frames, {size} bytes")
+    print(f"a batch of frames at random: {batch(folder, 8, 1).shape}")
     return 0
 
 
