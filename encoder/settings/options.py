@@ -352,7 +352,7 @@ OPTIONS: tuple[Option, ...] = (
            "and how QPs are chosen", short="v", scope=CLI),
     Option("progress", "Reports", read_choice, "auto", "progress line; auto = updated in place on a terminal",
            choices=_same("auto", "plain", "json", "none"), scope=CLI),
-    Option("quiet", "Reports", read_flag, False, "print errors only", scope=CLI),
+    Option("quiet", "Reports", read_flag, False, "print errors only, and warnings of what the output lacks", scope=CLI),
 )
 
 BY_NAME = {option.name: option for option in OPTIONS}
