@@ -46,8 +46,14 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
     _MESSAGES: {"log_file": "", "log_file_level": ""},
     "IN is - for standard input, and --demuxer says its format": {"stdin": ""},
     "choose --profile baseline, main or high": {"avcintra_class": "", "avcintra_flavor": ""},
-    # of FFmpeg and imageio
-    "the stream is H.264, leave it out": {"codec": "h264 libx264 x264 avc1", "vcodec": "h264 libx264 x264 avc1"},
+    # of FFmpeg, PyAV, OpenCV and imageio
+    "the stream is H.264, leave it out": {
+        "codec": "h264 libx264 x264 avc1", "vcodec": "h264 libx264 x264 avc1", "fourcc": "avc1 h264 H264",
+    },
+    "use --keyint": {"gop_size": ""},
+    "use --bframes": {"max_b_frames": ""},
+    "use --fps": {"framerate": ""},
+    "it is an argument of VideoWriter.write and Encoder.encode, for single frames": {"keyframe": "", "qp_offsets": ""},
     "use crf in its place, 0..51, lower is better, 23 by itself": {"quality": ""},
     "the index of an MP4 (moov) stands in front anyway; fragment=SECONDS makes fragments": {
         "movflags": "faststart +faststart",

@@ -49,7 +49,8 @@ def test_words_of_x264_that_are_none_here_are_listed():
         "config", "log_file", "log_file_level", "annexb", "interlaced", "chroma_me", "mixed_refs", "fast_pskip",
         "dct_decimate", "cabac", "8x8dct", "weightb", "mbtree", "psy", "codec", "vcodec", "pix_fmt", "pixelformat",
         "quality", "movflags", "macro_block_size", "options", "x264_params", "x264opts", "ffmpeg_params", "output_params",
-        "no_interlaced", "stdin"}  # fmt: skip
+        "no_interlaced", "stdin",
+        "fourcc", "gop_size", "max_b_frames", "framerate", "keyframe", "qp_offsets"}  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "said", "files"), (
