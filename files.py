@@ -316,9 +316,12 @@ def is_stream(name: str | os.PathLike[str]) -> bool:
 
 
 def error_text(error: BaseException) -> str:
-    """The text of an OSError or FFmpeg error, without number and file name."""
-    if getattr(error, "errno", None) == errno.EPIPE:
+    """The text of an OSError or FFmpeg error, without number and file name; which folder is missing."""
+    number, name = getattr(error, "errno", None), getattr(error, "filename", None)
+    if number == errno.EPIPE:
         return "closed by its reader (broken pipe)"
+    if number == errno.ENOENT and isinstance(name, str) and (folder := os.path.dirname(name)) and not os.path.exists(folder):
+        return f"there is no folder {folder}"
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 

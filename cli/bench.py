@@ -33,7 +33,7 @@ def run_bench(args: argparse.Namespace, sizes: Sequence[tuple[int, int]] | None,
     clip: list[Planes] | None = None
     if args.clip is not None:
         if sizes:
-            raise OptionError("contradicts clip, whose size counts: give one of them", "sizes")
+            raise OptionError("contradicts --clip, whose size counts: give one of them", "sizes")
         clip = of_clip(args.clip, 24, input_res)
         if len(clip) < 2:
             raise OptionError(f"{args.clip}: has fewer than 2 frames", "clip")

@@ -20,6 +20,7 @@ from ..encoder.settings.x264_options import SHORT as OF_X264_SHORT
 from ..jit import cache_checks, compiling
 from ..process import gc_paused
 from ..version import __version__
+from .ffmpeg_words import check_value, check_word
 from .machine_arguments import add_parsers as add_machine_parsers
 
 _EPILOG = """\
@@ -79,7 +80,7 @@ def check_command(argv: Sequence[str]) -> None:
 
 def add_encode_parser(commands: Any) -> None:
     """Add `encode`, with the options of the table in their groups."""
-    usage = "h264lite encode IN... OUT [options], or h264lite encode --batch LIST [options]"
+    usage = "h264lite encode IN... OUT [options]\n       h264lite encode --batch LIST [options]"
     encode = commands.add_parser(
         "encode",
         help="encode video to H.264",
@@ -132,6 +133,7 @@ def join_values(argv: Sequence[str], tell: Callable[[str], None] = lambda line: 
     pairs = zip(argv, [*argv[1:], ""])
     remaining = iter([word + "=" if word in bare and not is_ray_address(after) else word for word, after in pairs])
     for argument in remaining:
+        check_word(argument, rows)
         name, equals, value = argument.partition("=")
         row = rows.get(name) or rows.get("" if argument.startswith("--") else argument[:2])
         if row is not None and not row.is_switch:
@@ -139,6 +141,7 @@ def join_values(argv: Sequence[str], tell: Callable[[str], None] = lambda line: 
             values[row.name] = next(remaining, None) if argument in rows else given
             if values[row.name] is None:
                 raise OptionError("needs a value", row.flag[2:])
+            check_value(argument, values[row.name])
         elif argument[:1] != "-" or argument == "-":
             positional.append(argument)
         elif row is not None and argument in rows:
@@ -148,8 +151,8 @@ def join_values(argv: Sequence[str], tell: Callable[[str], None] = lambda line: 
         else:
             values |= _foreign(argument, remaining)
     outputs = [values.pop(_OUTPUT)] if _OUTPUT in values else []
-    given_options, lines = translated(values | {"lenient": "--lenient" in out}, dashes="--")
-    check_names(given_options, BY_NAME, [*(row.flag for row in legal), *switches, "--help"], "--")
+    given_options, lines = translated(values | {"lenient": "--lenient" in out})
+    check_names(given_options, BY_NAME, [*(row.flag for row in legal), *switches, "--help"])
     del given_options["lenient"]
     if "batch" in values and (extra := positional + outputs):
         raise OptionError(f"takes the place of IN and OUT, and there is {extra[0]}", "batch")
@@ -267,8 +270,7 @@ def _run(argv: list[str]) -> int:
         return leaving.code if isinstance(leaving.code, int) else 2
     except Error as error:
         hint = f" (see {prog} --help)" if error.exit_code == 2 else ""
-        dashes = "--" if getattr(error, "option", "") else ""
-        return _fail(prog, f"{dashes}{error}{hint}", error.exit_code)
+        return _fail(prog, f"{getattr(error, 'command_text', error)}{hint}", error.exit_code)
     except MemoryError as error:
         return _fail(prog, f"out of memory: {error}" if str(error) else "out of memory", 1)
     except OSError as error:

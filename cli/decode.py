@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ..console import folded, print_line, silence
+from ..console import folded, one_line, print_line, silence
 from ..decoder.errors import BitstreamError
 from ..encoder.files.names import I420, ending_of
 from ..files import WholeFile, error_text, identity, is_special, opened, shown
@@ -205,8 +205,15 @@ class _Words:
         if self._nal:
             print()
         if movie is not None:
-            print(folded(movie.summary(), sys.stdout))
+            print(folded("\n".join([movie.summary(), *_tag_lines(movie)]), sys.stdout))
         print(folded("\n".join(self._info.summary()), sys.stdout), flush=True)
+
+
+def _tag_lines(movie: "Mp4Reader") -> list[str]:
+    """Metadata and chapters, a line each."""
+    tags = movie.tags()
+    lines = [f"{name}: {text}" for name, text in tags.metadata.items()]
+    return [one_line(line) for line in [*lines, *(f"chapter at {float(at):.3f} s: {title}" for at, title in tags.chapters)]]
 
 
 class _Facts:

@@ -201,7 +201,7 @@ def make_config(
         if error.option in ("fps", "sar") and error.option not in option_texts:
             raise InputError(f"{name}: {_of_input(video, error)}") from None
         if video.file_type != "raw" and not error.option:
-            raise InputError(f"{name}: {error}") from None
+            raise InputError(f"{name}: {error.command_text}") from None
         raise
 
 

@@ -34,6 +34,7 @@ _HEAD = """\
 
 Made from the table in `encoder/settings/options.py` by `make docs`; a test compares the two. The command line says
 `--name-with-dashes`, the Python API `name_with_underscores`. Names and meanings are x264's where x264 has the option.
+Names of values may be written in any case, presets also as 0 to 9, ultrafast to placebo.
 
 ## IN and OUT
 

@@ -244,7 +244,7 @@ def _try(words: list[str]) -> tuple[str, str]:
         try:
             lines, _ = _read([*words, "--lenient"])
         except OptionError:
-            return REFUSED, _reason(str(error), head)
+            return REFUSED, _reason(error.command_text, head)
         return NEAREST, _reason(lines[0], head)
     if lines:
         return MAPPED, _reason(lines[0], head)

@@ -1,5 +1,6 @@
 """The errors for users: each has a message of one line and the exit code of the command line."""
 
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -7,6 +8,19 @@ from ..files import error_text
 from ..uninterrupted import check_of_file
 
 Result = TypeVar("Result")
+
+
+_SPECIAL = {"lenient": "lenient=True", "pass": "pass_"}
+
+
+def in_python(text: str) -> str:
+    """A message with the options in it as keyword arguments: "--b-pyramid 2: see --ref" -> "b_pyramid 2: see ref"."""
+    return re.sub(r"(?<!\S)(\()?--([a-z0-9]+(?:-[a-z0-9]+)*)", _keyword, text)
+
+
+def _keyword(match: re.Match[str]) -> str:
+    name = match[2].replace("-", "_")
+    return (match[1] or "") + _SPECIAL.get(name, name)
 
 
 class Error(Exception):
@@ -18,14 +32,23 @@ class Error(Exception):
 class OptionError(Error, ValueError):
     """An option that is unknown, not built, out of range, or contradicts another one.
 
-    `option` is its name with dashes where the message begins with it: the command line puts -- before it.
+    `option` is its name with dashes where the message begins with it. Messages are written in words of the command line,
+    which `command_text` has; str() has those of Python.
     """
 
     exit_code = 2
 
     def __init__(self, text: str, option: str = ""):
-        super().__init__(f"{option} {text}" if option else text)
+        super().__init__(f"--{option} {text}" if option else text)
         self.option = option
+
+    def __str__(self) -> str:
+        return in_python(self.command_text)
+
+    @property
+    def command_text(self) -> str:
+        """The message for the command line."""
+        return str(self.args[0])
 
 
 class InputError(Error, ValueError):

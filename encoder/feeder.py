@@ -17,7 +17,7 @@ from .session import Session, open_session
 from .settings.config import Config
 from .settings.device import why_no_cuda
 from .settings.fragments import FragmentTimes, with_keyframes
-from .settings.frame_requests import Request
+from .settings.frame_requests import Request, request_of
 from .settings.keywords import Rate
 
 
@@ -36,6 +36,7 @@ class Feeder:
         self._times = times
         self._fragment = None if fragment is None or isinf(fragment) else fragment
         self._keyframes: FragmentTimes | None = None
+        self._wishes: tuple[bool, object] = False, None  # keyframe of the next frame, QP offsets of all of the call
         self._begin = self._out = 0  # the number of the session's first frame; packets of all
         self._keyframes_out = 0  # packets of the session that are keyframes
         self._is_ended = False  # the session has no more frames: the next one begins another
@@ -90,8 +91,10 @@ class Feeder:
 
     def _encode(self, encode: Callable[[Request | None], None]) -> list[Packet]:
         """Encode a frame with its time, and what follows from that; the finished packets."""
+        request = self._request()
         time = None if self._times is None else self._times.enter()
-        request = None if time is None or self._keyframes is None else self._keyframes.request(time)
+        if time is not None and self._keyframes is not None:
+            request = self._keyframes.request(time, request)
         try:
             encode(request)
         except InputError as error:
@@ -100,6 +103,20 @@ class Feeder:
             raise
         self.count += 1
         return self._packets()
+
+    def ask(self, keyframe: bool, qp_offsets: object) -> None:
+        """For the frames of the next call: an IDR frame at the first one, and QP offsets of all (`Encoder.encode`)."""
+        self._wishes = keyframe, qp_offsets
+
+    def _request(self) -> Request | None:
+        """What the caller asks of the next frame; OptionError."""
+        keyframe, qp_offsets = self._wishes
+        if keyframe is False and qp_offsets is None:
+            return None
+        coding = self._of_session.config.coding
+        request = request_of(keyframe, None, None, qp_offsets, (coding.mb_height, coding.mb_width))
+        self._wishes = False, qp_offsets
+        return request
 
     def _packets(self) -> list[Packet]:
         """Finished packets; their times count from the first frame of all."""

@@ -14,6 +14,7 @@ _FINEST = 10_000_000  # units a second
 _LONGEST = 2**31 - 1  # units between two frames, which containers can say
 _LARGEST = 2**62  # units
 _COUNTED = 1000  # of times that are left over
+_MISSING = "frame {} has no time: there are fewer times than frames, give one for each frame"
 
 
 def read_time_base(value: Any) -> Fraction:
@@ -92,7 +93,7 @@ class GivenTimes:
     def require(self, frames: int) -> None:
         """So many frames follow at once; InputError if fewer times are left."""
         if self._left is not None and self._left < frames:
-            raise InputError(f"{frames} frames, and {self._left} times for them: one for each frame")
+            raise InputError(_MISSING.format(self._count + self._left))
 
     def enter(self) -> Fraction | None:
         """The next frame comes; its time in seconds, or None if no times are given. InputError: it must not enter."""
@@ -101,7 +102,7 @@ class GivenTimes:
             return None
         value = next(self._given, self)
         if value is self:
-            raise InputError(f"frame {self._count} has no time: there are fewer times than frames")
+            raise InputError(_MISSING.format(self._count))
         self._times.append(self._checked(value, self._count, self._times[-1] if self._times else None))
         self.used, self._left = True, None if self._left is None else self._left - 1
         return self._times[-1] * self.base

@@ -102,14 +102,19 @@ class VideoWriter:
             raise Error("no frame was written yet")
         return self._feeder.session.headers()
 
-    def write(self, frames: object, stream: object = None, *, timestamps: Any = None, pts: Any = None) -> None:
+    def write(
+        self, frames: object, stream: object = None, *, timestamps: Any = None, pts: Any = None, keyframe: bool = False,
+        qp_offsets: object = None,
+    ) -> None:  # fmt: skip
         """Encode a frame, a chunk of frames, the planes of a frame as a tuple, or a list of these; InputError.
 
         stream: of the producer of GPU arrays, if it is not the one that they name or their library's current one.
         timestamps: when frames are shown, in seconds, a number for each; without them each lasts 1 / fps. They must rise, and
-        count from that of the first frame, at which the file begins. pts: the same in whole units of time_base.
+        count from that of the first frame, at which the file begins. pts: the same in whole units of time_base. keyframe: an
+        IDR frame at the first of them. qp_offsets: of each macroblock, for all frames of the call (Encoder.encode).
         """
         self._give(timestamps, pts)
+        self._feeder.ask(keyframe, qp_offsets)
         self._write(lambda: self._feeder.feed(frames, stream))
         self._times.end_call()
 
@@ -118,6 +123,7 @@ class VideoWriter:
         if self._progress is not None:
             self._progress.total = _count(frames)
         self._give(timestamps, pts)
+        self._feeder.ask(False, None)
         if self._of_file.fragment == inf and not is_array(frames):
             for chunk in checked_frames(frames):
                 self._write(lambda chunk=chunk: self._feeder.feed(chunk, stream))  # type: ignore[misc]

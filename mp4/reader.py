@@ -10,6 +10,7 @@ from .avc import Colour, to_byte_stream
 from .movie import UPRIGHT
 from .parsing import Contents, FileBox, contents, file_boxes, length, printable, read_at
 from .sample_reader import Defaults, FileSample, FragmentReader, TableReader
+from .tags import FileTags, read_tags
 
 _FIRST_BOXES = (b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip", b"wide", b"pdin")
 _LARGEST_SAMPLE = LARGEST_NAL_UNIT  # bytes
@@ -78,9 +79,13 @@ class Mp4Reader:
         if not self.entries:
             raise BitstreamError("box stsd has no entry")
 
+    def tags(self) -> FileTags:
+        """Metadata and chapters."""
+        return read_tags(self._movie)
+
     def facts(self) -> dict[str, Any]:
-        """Brands, layout, frames, times and rotation, for programs; goes through all samples."""
-        count, end = 0, 0
+        """Brands, layout, frames, times, rotation, metadata and chapters, for programs; goes through all samples."""
+        count, end, tags = 0, 0, self.tags()
         durations: set[int] = set()
         for sample in self.samples():
             count, end = count + 1, end + sample.duration
@@ -90,7 +95,8 @@ class Mp4Reader:
             "brands": self.brands, "moov_in_front": self.is_movie_in_front, "fragments": self.fragments,
             "track": self.coding_name, "frames": count, "seconds": end / self.timescale,
             "mean_fps": float(count * self.timescale / end) if end else None,
-            "variable_rate": len(durations) > 2, "rotated": not self.is_upright,
+            "variable_rate": len(durations) > 2, "rotated": not self.is_upright, "metadata": dict(tags.metadata),
+            "chapters": [[float(begin), title] for begin, title in tags.chapters],
         }  # fmt: skip
 
     def summary(self) -> str:

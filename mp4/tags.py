@@ -1,15 +1,17 @@
-"""What a movie says of itself: metadata as iTunes and QuickTime have it, and chapters; boxes of moov.
+"""What a movie says of itself: metadata as iTunes and QuickTime have it, and chapters; boxes of moov, written and read.
 
 Metadata: ISO/IEC 14496-12, 8.11 (meta), Apple's QuickTime File Format, "Metadata" (keys, ilst). Chapters: box chpl of udta,
 which no standard has, as MP4 tools write and read it.
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from ..standard.bits import BitstreamError
 from .boxes import box, full_box
+from .parsing import Contents
 
 # Names that people and FFmpeg use, by the types of iTunes' boxes; others are keys of mdta
 _OF_ITUNES = {
@@ -22,6 +24,8 @@ _TEXT = 1  # well-known type of a value: UTF-8
 MOST_CHAPTERS, _LONGEST_TITLE = 255, 255  # a byte each
 _CHAPTER_CLOCK = 10_000_000  # units a second
 _LARGEST_TEXT = 1 << 20  # bytes of a value
+_MOST_READ = 1000  # values
+_NAMES = {box_type: name for name, box_type in _OF_ITUNES.items()}
 
 
 class FileTags(NamedTuple):
@@ -80,3 +84,56 @@ def _chapters(chapters: Sequence[tuple[Fraction, str]]) -> bytes:
         text = title.encode()[:_LONGEST_TITLE].decode(errors="ignore").encode()  # whole characters
         entries.append(struct.pack(">QB", round(begin * _CHAPTER_CLOCK), len(text)) + text)
     return full_box(b"chpl", 1, 0, struct.pack(">IB", 0, len(entries)), *entries)
+
+
+def read_tags(movie: Contents) -> FileTags:
+    """Those of a moov, as `FileTags.boxes` and other MP4 tools write them; what is damaged in them is left out."""
+    metadata: dict[str, str] = {}
+    chapters: list[tuple[Fraction, str]] = []
+    try:
+        for user in movie.boxes("udta"):
+            for meta in user.boxes("meta"):
+                metadata.update(_read_values(meta))
+            for table in user.boxes("chpl"):
+                chapters.extend(_read_chapters(table))
+        for meta in movie.boxes("meta"):
+            metadata.update(_read_values(meta))
+    except BitstreamError:
+        pass
+    return FileTags(metadata, chapters)
+
+
+def _read_values(meta: Contents) -> Iterator[tuple[str, str]]:
+    """Names and texts of a meta, which QuickTime has without version and flags."""
+    if meta.at(4, "4s") != (b"hdlr",):
+        meta.version_and_flags()
+    inside = meta.rest()
+    keys, values = inside.first("keys"), inside.first("ilst")
+    names = {} if keys is None else dict(_read_keys(keys))
+    for _ in range(_MOST_READ):
+        if values is None or values.left < 8:
+            return
+        size, box_type = values.read("I4s")
+        data = Contents(values.take(max(0, size - 8)), "ilst").first("data")
+        name = names.get(int.from_bytes(box_type)) or _NAMES.get(box_type)
+        if name and data is not None and data.read("II")[0] == _TEXT and data.left <= _LARGEST_TEXT:
+            yield name, data.take(data.left).decode(errors="replace")
+
+
+def _read_keys(keys: Contents) -> Iterator[tuple[int, str]]:
+    """Numbers, from 1 on, and names."""
+    keys.version_and_flags()
+    (count,) = keys.read("I")
+    for number in range(1, min(count, _MOST_READ) + 1):
+        size, _ = keys.read("I4s")
+        yield number, keys.take(max(0, size - 8)).decode(errors="replace")
+
+
+def _read_chapters(table: Contents) -> Iterator[tuple[Fraction, str]]:
+    """Beginnings in seconds, and titles."""
+    version, _ = table.version_and_flags()
+    if version:
+        table.take(4)
+    for _ in range(table.read("B")[0]):
+        begin, size = table.read("QB")
+        yield Fraction(begin, _CHAPTER_CLOCK), table.take(size).decode(errors="replace")

@@ -10,6 +10,7 @@ from ..decoder.headers import HeaderDecoder, StreamMap, map_of
 from ..mp4.avc import Colour, aspect_ratio_of
 from ..mp4.opening import PIECE
 from ..mp4.reader import Mp4Reader, is_mp4
+from ..mp4.tags import FileTags
 from ..standard.bits import BitstreamError
 from ..standard.syntax import Sps
 from .access_units import AccessUnits, Mp4Units, StreamUnits
@@ -34,6 +35,7 @@ class Index(NamedTuple):
     colour: Colour
     aspect_ratio: tuple[int, int]  # horizontal and vertical; (0, 0): not said
     matrix: tuple[int, ...] | None  # of tkhd (8.3.2 of ISO/IEC 14496-12)
+    tags: FileTags
 
 
 def index_of(source: Source, fps: Fraction | None) -> Index:
@@ -66,6 +68,7 @@ def _byte_stream(source: Source, fps: Fraction | None) -> Index:
         colour=_colour(stream_map.sps, None),
         aspect_ratio=aspect_ratio_of(stream_map.sps),
         matrix=None,
+        tags=FileTags(),
     )
 
 
@@ -112,6 +115,7 @@ def _mp4(source: Source) -> Index:
         colour=_colour(sps, entry.colour()),
         aspect_ratio=entry.aspect_ratio() or aspect_ratio_of(sps),
         matrix=reader.matrix,
+        tags=reader.tags(),
     )
 
 

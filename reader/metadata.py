@@ -34,6 +34,8 @@ class VideoMetadata:
     color_transfer_characteristic: str | None
     color_space: str | None  # of the matrix
     color_range: str  # tv: 16..235, or pc: 0..255
+    tags: dict[str, str]  # title, artist and the like, and keys of programs, as write_video(metadata=...) has them
+    chapters: list[tuple[float, str]]  # seconds at which each begins, and its title
 
 
 def metadata_of(index: Index, file_size: int) -> VideoMetadata:
@@ -64,6 +66,8 @@ def metadata_of(index: Index, file_size: int) -> VideoMetadata:
         color_transfer_characteristic=_name(TRANSFER, colour.transfer),
         color_space=_name(COLOUR_MATRIX, colour.matrix),
         color_range="pc" if colour.full_range else "tv",
+        tags=dict(index.tags.metadata),
+        chapters=[(float(begin), title) for begin, title in index.tags.chapters],
     )
 
 

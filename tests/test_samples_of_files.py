@@ -1,9 +1,16 @@
-"""The samples for a variable frame rate and for HLS and DASH run, and what they write is what their texts say."""
+"""The samples that write files or serve clips run, and what comes out is what their texts say."""
 
+import json
 import sys
+import threading
+import urllib.error
+import urllib.request
+from http.server import ThreadingHTTPServer
 
+import h264lite
+import numpy as np
 import pytest
-from h264lite.samples import live_hls, variable_rate
+from h264lite.samples import clip_over_http, data_set, live_hls, variable_rate
 
 from .encoder.test_given_times import demuxed
 from .mp4.test_playlists import listed, packets_of
@@ -33,3 +40,41 @@ def test_live_hls(tmp_path, monkeypatch, capsys, ending):
     assert is_complete and [float(seconds) for seconds, _ in segments] == [2, 2, 1]
     assert len(packets_of(*(tmp_path / "live" / name for name in (first, *(file for _, file in segments))))) == 125
     assert "3 segments" in capsys.readouterr().out
+
+
+def test_data_set(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "new"
+    run(data_set, monkeypatch, folder)
+    assert "4 episodes, 110 frames" in capsys.readouterr().out
+    lengths = json.loads((folder / "index.json").read_text())
+    assert list(lengths.values()) == [20, 25, 30, 35]
+    for number, name in enumerate(lengths):
+        with h264lite.VideoReader(folder / name) as reader:
+            assert len(reader) == lengths[name] and reader.key_frames.tolist() == list(range(0, len(reader), 2))
+            assert reader.metadata.tags["com.example.seed"] == str(number)
+            original = list(data_set.episode(number))[7].astype(int)
+            assert np.abs(reader[7] - original).mean() < 6
+    assert data_set.batch(folder, 5, 3).shape == (5, 96, 96, 3)
+
+
+@pytest.fixture
+def address():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), clip_over_http.Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("form", clip_over_http.FORMS)
+def test_clip_over_http(address, form):
+    pytest.importorskip({"pil": "PIL"}.get(form, form))
+    with urllib.request.urlopen(f"{address}/clip.mp4?seed=5&form={form}", timeout=300) as answer:
+        assert answer.headers["Content-Type"] == "video/mp4"
+        reader = h264lite.VideoReader(answer.read())
+    frames = clip_over_http.frames_of(5, "numpy")
+    assert len(reader) == len(frames) and reader.metadata.tags == {"title": "seed 5"}
+    assert np.abs(reader[10] - frames[10].astype(int)).mean() < 12
+    for wrong in ("/", "/clip.mp4?seed=x", "/clip.mp4?form=gif"):
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(address + wrong, timeout=60)

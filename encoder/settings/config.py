@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ...scheduler.coding_settings import CodingSettings
 from ...scheduler.machine_settings import MachineSettings
-from ..errors import InputError, OptionError
+from ..errors import InputError, OptionError, in_python
 from .buffer import average_rate, buffer_of, nal_factor, requested_buffer
 from .device import resolve_machine
 from .frame_requests import read_qpfile
@@ -81,7 +81,7 @@ class Config(NamedTuple):
         legal = [row for row in OPTIONS if row.scope in (ALL, API) or row.name in ("frames", "seek")]
         options, lines = translated(options, {row.name for row in legal})
         for line in lines:
-            warnings.warn(line, RuntimeWarning, stacklevel=4)
+            warnings.warn(in_python(line), RuntimeWarning, stacklevel=4)
         values = read_options(options, legal)
         if values["bitrate"]:
             options = with_rate_factor(options, values["pass_"] in READING)

@@ -100,7 +100,7 @@ def resolve_machine(values: OptionValues, options: Mapping[str, object], has_buf
     requested, named = values["device"], values["devices"]
     tuning, note = find_tuning(values["tuning"], requested if named is None else "")
     if named is not None and options.get("device") is not None:
-        raise OptionError("contradicts device: give one of them", "devices")
+        raise OptionError("contradicts --device: give one of them", "devices")
     if named is None:
         mb_width, mb_height = -(-values["width"] // 16), -(-values["height"] // 16)
         frame_traits, tools = None, (values["subme"], values["cabac"])

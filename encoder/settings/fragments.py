@@ -41,5 +41,5 @@ class FragmentTimes:
             self._begin = time
         elif time - self._begin >= self._least:
             self._begin = time
-            return Request(IDR, None if requested is None else requested.qp)
+            return (requested or Request())._replace(frame_type=IDR)
         return requested

@@ -48,6 +48,17 @@ def read_int(value: Any, low: int | None = None, high: int | None = None) -> int
     return number
 
 
+def read_kbits(value: Any, low: int, high: int) -> int:
+    """A whole number of kbit, or of kbit a second, in [low, high]. "2M", floats and what is too large may be bits, as FFmpeg
+    has them.
+    """
+    try:
+        return read_int(value, low, high)
+    except ValueError as error:
+        unit = "" if show(value).startswith("-") else ": the unit is kbit, 2000 is what FFmpeg calls 2M"
+        raise ValueError(f"{error}{unit}") from None
+
+
 def read_count(value: object, low: int | None = None, high: int | None = None) -> int:
     """A whole number in [low, high], or 0 for auto."""
     return 0 if value == "auto" else read_int(value, low, high)

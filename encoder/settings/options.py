@@ -20,6 +20,7 @@ from .option_types import (
     read_fps,
     read_grid,
     read_int,
+    read_kbits,
     read_keyint,
     read_level,
     read_mastering_display,
@@ -212,7 +213,7 @@ OPTIONS: tuple[Option, ...] = (
            short="q"),
     Option("crf", "Quality", read_float, 23.0, "constant rate factor: about the same visible quality everywhere; lower "
            "= better, more bits. Frames that are hard to predict get a higher QP", "FLOAT", 0.0, 51.0),
-    Option("bitrate", "Quality", read_int, 0, "average bitrate in kbit/s, in place of --crf or --qp; 0 = none. GOPs are "
+    Option("bitrate", "Quality", read_kbits, 0, "average bitrate in kbit/s, in place of --crf or --qp; 0 = none. GOPs are "
            "coded one after another, except with --pass 2", "INT", 0, 2000000, short="B"),
     Option("ratetol", "Quality", read_float, 1.0, "how slowly --bitrate corrects the average: higher = steadier "
            "quality, less exact size. An error is corrected within three times this many seconds", "FLOAT", 0.1, 100.0),
@@ -227,9 +228,9 @@ OPTIONS: tuple[Option, ...] = (
            "--rc-lookahead frames predict from"),
     Option("qpmin", "Quality", read_int, 0, "lowest QP with --crf or --bitrate", "INT", 0, 51),
     Option("qpmax", "Quality", read_int, 51, "highest QP with --crf or --bitrate; above 51 means 51", "INT", 0, 69),
-    Option("vbv_maxrate", "Quality", read_int, 0, "kbit/s that fill the decoder's buffer; with --vbv-bufsize. A frame "
+    Option("vbv_maxrate", "Quality", read_kbits, 0, "kbit/s that fill the decoder's buffer; with --vbv-bufsize. A frame "
            "that would empty the buffer is coded again with a higher QP", "INT", 0, 2000000),
-    Option("vbv_bufsize", "Quality", read_int, 0, "size of the decoder's buffer in kbit", "INT", 0, 2000000),
+    Option("vbv_bufsize", "Quality", read_kbits, 0, "size of the decoder's buffer in kbit", "INT", 0, 2000000),
     Option("crf_max", "Quality", read_float, 0.0, "with --crf and a buffer: raise QPs at most to those of this rate "
            "factor, even if the buffer runs empty; 0 = no limit", "FLOAT", 0.0, 51.0),
     Option("vbv_init", "Quality", read_float, 0.9, "fullness of the buffer at the first frame: up to 1 a fraction, "
@@ -351,7 +352,7 @@ OPTIONS: tuple[Option, ...] = (
            "and how QPs are chosen", short="v", scope=CLI),
     Option("progress", "Reports", read_choice, "auto", "progress line; auto = updated in place on a terminal",
            choices=_same("auto", "plain", "json", "none"), scope=CLI),
-    Option("quiet", "Reports", read_flag, False, "print errors only", scope=CLI),
+    Option("quiet", "Reports", read_flag, False, "print errors only, and warnings of what the output lacks", scope=CLI),
 )
 
 BY_NAME = {option.name: option for option in OPTIONS}

@@ -4,6 +4,7 @@ The first line names format, encoder and the settings that decide types and QPs;
 order. QPs are in 1 / 256.
 """
 
+import os
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -63,6 +64,8 @@ def check_pass(values: Mapping[str, Any], user_options: Mapping[str, Any]) -> No
 def read_pass(values: Mapping[str, Any]) -> FirstPass:
     """The statistics for an encode with these settings; OptionError that says why they do not belong to it."""
     name = values["stats"]
+    if not os.path.exists(name):
+        raise OptionError(f"{name}: No such file: the same command with --pass 1 writes it", "stats")
     text = read_option_file(name, "stats", _LARGEST, "ascii", "no statistics of a first pass")
     lines = lines_of(text)
     first, wanted = next(lines, ""), _first_line(values, sum(1 for _ in lines_of(text)) - 2)

@@ -27,7 +27,7 @@ def resolve_deblocking(values: OptionValues, options: OptionValues) -> None:
     offsets, off = values["deblock"], values.pop("no_deblock")
     is_requested = options.get("deblock") is not None
     if is_requested and options.get("no_deblock") and offsets is not False:
-        raise OptionError("contradicts deblock: give one of them", "no-deblock")
+        raise OptionError("contradicts --deblock: give one of them", "no-deblock")
     if is_requested:
         off = offsets is False
     if isinstance(offsets, bool):
@@ -120,7 +120,7 @@ def resolve_types(values: OptionValues, options: OptionValues) -> None:
     values["weightb"] = not values.pop("no_weightb") and values["bframes"] > 0
     if values.pop("no_scenecut"):
         if values["scenecut"]:
-            raise OptionError("contradicts scenecut: give one of them", "no-scenecut")
+            raise OptionError("contradicts --scenecut: give one of them", "no-scenecut")
         values["scenecut"] = 0
     if values["scenecut"] is None:
         values["scenecut"] = _SCENECUT if values["bframes"] or values["crf"] is not None else 0
@@ -146,7 +146,7 @@ def resolve_qps(values: OptionValues, options: OptionValues) -> None:
     values["mbtree"] = not values.pop("no_mbtree") and has_tree
     if values["crf"] is not None:
         if options.get("qp") is not None:
-            raise OptionError("contradicts qp: give one of them", "crf")
+            raise OptionError("contradicts --qp: give one of them", "crf")
     elif values["qpmin"] > 0 or values["qpmax"] < _MOST_QP:
         raise OptionError("has no effect with --qp", "qpmin" if values["qpmin"] > 0 else "qpmax")
     if values["qpmin"] > values["qpmax"]:
@@ -157,7 +157,7 @@ def resolve_psy(values: OptionValues, options: OptionValues) -> None:
     """Turn no_psy into a psy_rd of 0."""
     if values.pop("no_psy"):
         if options.get("psy_rd") is not None and values["psy_rd"]:
-            raise OptionError("contradicts psy-rd: give one of them", "no-psy")
+            raise OptionError("contradicts --psy-rd: give one of them", "no-psy")
         values["psy_rd"] = 0.0
 
 
@@ -172,7 +172,7 @@ def with_rate_factor(options: OptionValues, is_second_pass: bool) -> OptionValue
     """Options with the rate factor whose QPs a bit rate shifts; OptionError for what contradicts."""
     for name in ("qp", "crf"):
         if options.get(name) is not None:
-            raise OptionError(f"contradicts {name}: give one of them", "bitrate")
+            raise OptionError(f"contradicts --{name}: give one of them", "bitrate")
     if not is_second_pass and options.get("gops") not in (None, 0, 1, "0", "1", "auto"):
         raise OptionError(f"{options['gops']}: sizes are known of one GOP after another; use 1", "gops")
     return {**options, "crf": _FACTOR}

@@ -15,21 +15,21 @@ def translate(
     rows: Mapping[str, object],
     known: Container[str],
     refusal: Callable[[str, object], str],
-    dashes: str = "",
 ) -> tuple[OptionValues, list[str]]:
     """The options that `given` stands for, and a line for each that acts in another way than x264's.
 
-    rows: the table of options; known: names to which others may be translated; refusal: why an option that is none here is
-    refused with a value, or ""; dashes: put before names in the lines.
+    rows: the table of options, whose choices x264 takes in any case; known: names to which others may be translated;
+    refusal: why an option that is none here is refused with a value, or "".
     """
     lenient = truth(given.get("lenient")) is True
     options: OptionValues = {}
     lines = []
-    for name, value in given.items():
+    for name, written in given.items():
+        value = _in_case(rows[name], written) if name in rows else written
         changes, line = _meaning(name, value, rows, refusal if lenient else None)
         options |= {key: changed for key, changed in changes.items() if key == name or key in known}
         if line:
-            lines.append(f"{dashes}{name.replace('_', '-')}{line}")
+            lines.append(f"--{name.replace('_', '-')}{line}")
     return options, lines
 
 
@@ -55,6 +55,20 @@ def _meaning(
     other = value_of_x264(name, value)
     taken = other.nearest if other is not None else nearest(rows[name], value) if name in rows else ""
     return ({name: taken}, f" {show(value)}: {taken} is taken, the nearest") if taken else ({name: value}, "")
+
+
+def _in_case(row: Any, value: object) -> object:
+    """A name of the option's choices in any case, or of several with commas, in that of the table; a preset's number as its
+    name; other values as they are.
+    """
+    word = _word(value)
+    if word is None or row.choices is None or word in row.choices:
+        return value
+    if row.name == "preset" and word.isdecimal() and word.isascii() and int(word) < len(row.choices):
+        return list(row.choices)[int(word)]
+    known = {choice.lower(): choice for choice in row.choices}
+    parts = [part.strip().lower() for part in word.split(",")]
+    return ",".join(known[part] for part in parts) if all(part in known for part in parts) else value
 
 
 def value_of_x264(name: str, value: object) -> Values | None:

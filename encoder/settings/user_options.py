@@ -13,10 +13,10 @@ from .tunes import TUNES, split, tuned
 from .x264_options import DISPENSABLE, UNBUILT
 
 
-def check_names(options: Mapping[str, object], known: Container[str], legal: Iterable[str], dashes: str = "") -> None:
+def check_names(options: Mapping[str, object], known: Container[str], legal: Iterable[str]) -> None:
     """One OptionError for all options of `options` that are unknown, or of x264 and not built.
 
-    known: names that are options; legal: names to propose, as users write them; dashes: put before names in the message.
+    known: names that are options; legal: names to propose, as users write them.
     """
     refused: dict[str, list[tuple[str, str]]] = {}  # by reason: names, and values where others are accepted
     unknown, candidates = [], list(legal)
@@ -33,7 +33,7 @@ def check_names(options: Mapping[str, object], known: Container[str], legal: Ite
         ((why, ((name, text),)),) = refused.items()
         raise OptionError(f"{text.lstrip()} is not available: {why}".lstrip(), name)
     if problems:
-        texts = [f"{', '.join(f'{dashes}{name}{text}' for name, text in names)} ({why})" for why, names in refused.items()]
+        texts = [f"{', '.join(f'--{name}{text}' for name, text in names)} ({why})" for why, names in refused.items()]
         raise OptionError(("not available: " if texts else "") + "; ".join([*texts, *map(str, unknown)]))
 
 
@@ -57,9 +57,7 @@ def _why_not(name: str, value: object, other: Callable[[str], object]) -> tuple[
     return of_x264.why + (f"; --lenient takes {of_x264.nearest}" if of_x264.nearest else ""), True
 
 
-def translated(
-    options: Mapping[str, object], known: Container[str] = frozenset(BY_NAME), dashes: str = ""
-) -> tuple[OptionValues, list[str]]:
+def translated(options: Mapping[str, object], known: Container[str] = frozenset(BY_NAME)) -> tuple[OptionValues, list[str]]:
     """Options in x264's words as those of the table, under their first names; and lines on what acts otherwise than in x264.
 
     See translation.py. OptionError for an option that is given twice, under two names.
@@ -74,7 +72,7 @@ def translated(
     def refusal(name: str, value: object) -> str:
         return _why_not(name, value, lambda option: _in_use(named, option))[0].partition("; --lenient")[0]
 
-    return translate(named, BY_NAME, known, refusal, dashes)
+    return translate(named, BY_NAME, known, refusal)
 
 
 def _in_use(options: Mapping[str, object], name: str) -> Any:

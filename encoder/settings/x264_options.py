@@ -44,9 +44,16 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
     "there is one sequence parameter set, with number 0": {"sps_id": "0"},
     _TIMES: {"tcfile_in": "", "tcfile_out": "", "timebase": ""},
     _MESSAGES: {"log_file": "", "log_file_level": ""},
+    "IN is - for standard input, and --demuxer says its format": {"stdin": ""},
     "choose --profile baseline, main or high": {"avcintra_class": "", "avcintra_flavor": ""},
-    # of FFmpeg and imageio
-    "the stream is H.264, leave it out": {"codec": "h264 libx264 x264 avc1", "vcodec": "h264 libx264 x264 avc1"},
+    # of FFmpeg, PyAV, OpenCV and imageio
+    "the stream is H.264, leave it out": {
+        "codec": "h264 libx264 x264 avc1", "vcodec": "h264 libx264 x264 avc1", "fourcc": "avc1 h264 H264",
+    },
+    "use --keyint": {"gop_size": ""},
+    "use --bframes": {"max_b_frames": ""},
+    "use --fps": {"framerate": ""},
+    "it is an argument of VideoWriter.write and Encoder.encode, for single frames": {"keyframe": "", "qp_offsets": ""},
     "use crf in its place, 0..51, lower is better, 23 by itself": {"quality": ""},
     "the index of an MP4 (moov) stands in front anyway; fragment=SECONDS makes fragments": {
         "movflags": "faststart +faststart",
@@ -110,6 +117,7 @@ HINTS: dict[str, str] = {
 }
 _HINT_SWITCHES = ("sliced_threads", "thread_input", "non_deterministic", "no_asm", "opencl")
 
+_OFF = ("ssim", "aud", "filler", "pic_struct", "slow_firstpass")  # switches that are off anyway
 # What says in x264's words, with a value, what other options say here. Those of messages are of the command alone
 EQUAL: dict[tuple[str, Any], OptionValues] = {
     ("no_progress", True): {"progress": "none"},
@@ -121,10 +129,10 @@ EQUAL: dict[tuple[str, Any], OptionValues] = {
     **{("log_level", level): {"verbose": True} for level in ("debug", "3")},
     **{("demuxer", name): {"demuxer": "av"} for name in ("lavf", "ffms")},
     ("slices", "0"): {},
-    **{(f"no_{name}", True): {} for name in ("sliced_threads", "thread_input", "non_deterministic", "opencl")},
+    **{(f"no_{name}", True): {} for name in ("sliced_threads", "thread_input", "non_deterministic", "opencl", *_OFF)},
 }
 _EQUAL_SWITCHES = ("no_progress", "no_trellis", "no_b_adapt", "no_sliced_threads", "no_thread_input", "no_non_deterministic",
-                   "no_opencl")  # fmt: skip
+                   "no_opencl", *(f"no_{name}" for name in _OFF))  # fmt: skip
 SPELLINGS = {"nf": "no_deblock", "filter": "deblock", "analyse": "partitions", "cqmfile": "cqm"}
 SHORT = {"w": "weightb", "8": "8x8dct", "o": "output"}
 

@@ -223,8 +223,8 @@ USAGE = [
     (("encode", "{clip}", "o", "--qp", "52"), "--qp 52: not in 0..51"),
     (("encode", "{clip}", "o", "--qp"), "--qp"), (("encode", "{clip}", "o", "-q"), "--qp"),
     (("encode", "{clip}", "o", "--mernge", "9"), "'--merange'"), (("encode", "{clip}", "o", "-z"), "-z"),
-    (("encode", "{clip}", "o", "--crf", "23", "--qp", "23"), "--crf contradicts qp"),
-    (("encode", "{clip}", "o", "-B1000", "--qp", "20"), "--bitrate contradicts qp"),
+    (("encode", "{clip}", "o", "--crf", "23", "--qp", "23"), "--crf contradicts --qp"),
+    (("encode", "{clip}", "o", "-B1000", "--qp", "20"), "--bitrate contradicts --qp"),
     (("encode", "{clip}", "o", "--cabac", "--profile", "baseline"), "--cabac is not available"),
     (("encode", "{clip}", "o", "--me", "tesa"), "--me tesa is not available: choose dia, hex, umh, fsbm (esa)"),
     (("encode", "-o", "o", "--qblur", "2", "{clip}", "-b3", "--weightp=2", "-8", "--qq", "5", "--b-adapt", "2",
@@ -334,7 +334,7 @@ def test_bad_outputs(fake, clip, tmp_path, capfd):
     locked = tmp_path / "locked"
     locked.mkdir()
     locked.chmod(0o500)
-    cases = [(tmp_path, "is a directory"), (tmp_path / "no" / "where.264", "no such file"),
+    cases = [(tmp_path, "is a directory"), (tmp_path / "no" / "where.264", "there is no folder"),
              ("/dev/full", "no space left")]
     if os.geteuid():
         cases.append((locked / "o.264", "permission denied"))

@@ -521,7 +521,7 @@ def test_bench_takes_turns_and_writes_what_it_found(quick, monkeypatch, tmp_path
 def test_bench_checks_its_report_before_it_measures_and_leaves_the_old_one(quick, monkeypatch, tmp_path, capfd):
     words = ["bench", "--devices", "cpu", "--sizes", "16x16", "--json"]
     assert cli.main([*words, str(tmp_path / "no" / "b.json")]) == 1 and not quick
-    assert capfd.readouterr().err == f"h264lite bench: error: {tmp_path}/no/b.json: no such file or directory\n"
+    assert capfd.readouterr().err == f"h264lite bench: error: {tmp_path}/no/b.json: there is no folder {tmp_path}/no\n"
     old, new = tmp_path / "old.json", tmp_path / "new.json"
     old.write_text("measured with patience")
 

@@ -60,6 +60,14 @@ def test_lines_on_a_terminal_are_divided_between_words(monkeypatch):
         assert folded(text, no_terminal) == folded(text, closed) == text
 
 
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_no_line_of_help_is_longer_than_80_columns(capfd, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main([command, "--help"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert len(lines) > 5 and max(map(len, lines)) <= 80, max(lines, key=len)
+
+
 @pytest.mark.parametrize("words", (
     ("encode", "--nr", "4", "--qblur", "3", "--open-gop", "--bff", "in.y4m", "out.264"), ("doctor",), ("what", "is", "this"),
     ("encode", "/nowhere.y4m", "out"),

@@ -49,7 +49,8 @@ def test_words_of_x264_that_are_none_here_are_listed():
         "config", "log_file", "log_file_level", "annexb", "interlaced", "chroma_me", "mixed_refs", "fast_pskip",
         "dct_decimate", "cabac", "8x8dct", "weightb", "mbtree", "psy", "codec", "vcodec", "pix_fmt", "pixelformat",
         "quality", "movflags", "macro_block_size", "options", "x264_params", "x264opts", "ffmpeg_params", "output_params",
-        "no_interlaced"}  # fmt: skip
+        "no_interlaced", "stdin",
+        "fourcc", "gop_size", "max_b_frames", "framerate", "keyframe", "qp_offsets"}  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "said", "files"), (
@@ -91,6 +92,27 @@ def test_a_quantiser_of_0_is_not_lossless(fake, capfd, words, line):
     text = capfd.readouterr().err
     assert (f"h264lite [info]: {line}" if line else "lossless") in text or not line
     assert ("lossless" in text) == bool(line)
+
+
+@pytest.mark.parametrize(("words", "said"), (
+    ("-preset fast", "-preset is an option of FFmpeg: say --preset"), ("-tune film", "say --tune"), ("-crf 20", "say --crf"),
+    ("-qp 20", "say --qp"), ("-b:v 2M", "-b:v is an option of FFmpeg: say --bitrate, in kbit/s"), ("-bf 2", "say --bframes"),
+    ("-maxrate 2M", "say --vbv-maxrate"), ("-vf hflip", "filter before: ffmpeg"), ("-c:v libx264", "the stream is H.264"),
+    ("-an", "--audio"), ("-y", "leave it out"), ("-movflags +faststart", "--fragment"), ("-g 30", "say --keyint"),
+    ("-threads 2", "say --threads"), ("-profile:v high", "say --profile"),
+    ("-i clip_18x16.yuv", "-i clip_18x16.yuv: -i is --min-keyint; IN needs no option"),
+))  # fmt: skip
+def test_options_of_ffmpeg_are_refused_with_those_that_stand_for_them(fake, capfd, tmp_path, words, said):
+    assert fake(f"{words} clip_18x16.yuv o.264") == 2 == fake(f"clip_18x16.yuv o.264 {words}")
+    text = capfd.readouterr().err
+    assert text.count(said) == 2 == text.count("\n") and not (tmp_path / "o.264").exists()
+
+
+@pytest.mark.parametrize("words", (
+    "-i 5", "-i auto", "-iauto", "-f-1:1 -w -8 -v", "-q20 -b2 -r2 -m3 -t0 -Anone -I infinite",
+))  # fmt: skip
+def test_letters_of_x264_stay_what_they_are(fake, tmp_path, words):
+    assert fake(f"{words} clip_18x16.yuv -oo.264") == 0 and (tmp_path / "o.264").exists()
 
 
 def test_batches_tell_once_what_acts_otherwise(fake, tmp_path, capfd):

@@ -145,7 +145,7 @@ def test_decode_errors(coded, path, tmp_path, capfd):
         (str(bad), str(out)): (1, "NAL unit"),
         (str(tmp_path / "none.264"), str(out)): (1, "no such file"),
         (str(path), str(path)): (2, "both input and output"),
-        (str(path), str(tmp_path / "no" / "o.yuv")): (1, "no such file"),
+        (str(path), str(tmp_path / "no" / "o.yuv")): (1, "there is no folder"),
     }
     for words, (code, text) in cases.items():
         assert main(["decode", *words]) == code

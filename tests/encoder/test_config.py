@@ -93,7 +93,7 @@ def test_levels_refuse_pyramids():
     assert config(1280, 720, level="3.1", bframes=15, b_pyramid="dyadic").coding.dpb_frames == 5
     with pytest.raises(OptionError, match=r"level 3\.1: does not allow 6 reference frames \(at most 5\)"):
         config(1280, 720, level="3.1", bframes=16, b_pyramid="dyadic")
-    with pytest.raises(OptionError, match=r"b-pyramid dyadic: beyond level 6\.2, the highest: 6 reference frames"):
+    with pytest.raises(OptionError, match=r"b_pyramid dyadic: beyond level 6\.2, the highest: 6 reference frames"):
         config(8192, 4320, bframes=16, b_pyramid="dyadic")
 
 

@@ -99,7 +99,7 @@ def test_seeking_to_fragments():
         ([1e300], "too large"),
         ([1e6], "s after the frame before"),
         (None, "frame 3 has no time, and the frames before have one"),
-        ([], "1 frames, and 0 times for them"),
+        ([], "frame 3 has no time: there are fewer times than frames, give one for each frame"),
         (object(), "is not seconds"),
     ],
 )
@@ -122,7 +122,7 @@ def test_times_are_given_to_all_frames_or_none(tmp_path):
         with pytest.raises(InputError, match="give one of them"):
             writer.write(clip[1], timestamps=1, pts=1)
     for wrong, error, said in (
-        ({"timestamps": [0, 1, 2, 3]}, InputError, "5 frames, and 4 times"),
+        ({"timestamps": [0, 1, 2, 3]}, InputError, "frame 4 has no time: there are fewer times than frames"),
         ({"timestamps": range(6)}, InputError, "a time is left over"),
         ({"timestamps": iter(range(4))}, InputError, "fewer times than frames"),
         ({"pts": range(5)}, InputError, "time_base"),

@@ -1,6 +1,7 @@
 """The table of options: every row reads, refuses and documents itself; bad settings are refused by name."""
 
 import math
+import pickle
 import runpy
 import subprocess
 import sys
@@ -108,7 +109,7 @@ def test_choices_refuse_what_they_do_not_list(name):
         row.value(legal)
     with pytest.raises(OptionError, match="not one of") as caught:
         row.value("nonsense")
-    assert name.replace("_", "-") in str(caught.value) and next(iter(row.choices)) in str(caught.value)
+    assert name.rstrip("_") in str(caught.value) and next(iter(row.choices)) in str(caught.value)
 
 
 BAD = [
@@ -348,14 +349,14 @@ def test_what_x264_has_and_this_has_not_is_refused_with_a_reason():
         wrong = not row.neutral[0] if row.is_switch and row.neutral else True if row.is_switch else "1000"
         with pytest.raises(OptionError) as caught:
             read_options({name: wrong, "ref": 2, "profile": "baseline"})
-        assert row.why in str(caught.value) and caught.value.option == name.replace("_", "-")
-        assert ("--lenient leaves it out" in str(caught.value)) == (name in DISPENSABLE)
+        assert row.why in caught.value.command_text and caught.value.option == name.replace("_", "-")
+        assert ("lenient=True leaves it out" in str(caught.value)) == (name in DISPENSABLE)
     for row in VALUES:
         for value in row.values:
             with pytest.raises(OptionError) as caught:
                 read_options({row.name: value})
-            assert row.why in str(caught.value) and value in str(caught.value)
-            assert (f"--lenient takes {row.nearest}" in str(caught.value)) == bool(row.nearest)
+            assert row.why in caught.value.command_text and value in str(caught.value)
+            assert (f"lenient=True takes {row.nearest}" in str(caught.value)) == bool(row.nearest)
 
 
 def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
@@ -372,9 +373,9 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
         assert config(**{"qp": 26, "bframes": 0} | options) == config(qp=26, bframes=0), options
     for profile, name in (("main", "cabac"), ("high", "cabac"), ("high", "8x8dct")):
         assert config(profile=profile, **{name: True}) == config(profile=profile)
-        with pytest.raises(OptionError, match="see --profile"):
+        with pytest.raises(OptionError, match="see profile"):
             config(profile="baseline", **{name: True})
-        with pytest.raises(OptionError, match="see --profile"):
+        with pytest.raises(OptionError, match="see profile"):
             config(profile=profile, **{name: True, f"no_{name}": True})
     for options in ({"no_mixed_refs": True, "ref": 2}, {"open_gop": "1"}, {"no_mixed_refs": True, "preset": "slower"},
                     {"nr": RaisesAlways()}):  # fmt: skip
@@ -390,6 +391,11 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
     ({"8x8dct": "0"}, {"no_8x8dct": True}),
     ({"weightb": False}, {"no_weightb": True}), ({"mbtree": 0}, {"no_mbtree": True}), ({"psy": 0}, {"no_psy": True}),
     ({"no_b_adapt": True}, {"b_adapt": 0}), ({"no_trellis": 1}, {"trellis": 0}), ({"open_gop": 0}, {}),
+    ({"preset": "Faster"}, {"preset": "faster"}), ({"preset": "3"}, {"preset": "faster"}),
+    ({"preset": 0}, {"preset": "ultrafast"}),
+    ({"tune": "Grain,ZeroLatency"}, {"tune": "grain,zerolatency"}), ({"profile": "Baseline"}, {"profile": "baseline"}),
+    ({"colormatrix": "ycgco"}, {"colormatrix": "YCgCo"}), ({"me": "UMH"}, {"me": "umh"}),
+    ({"no_ssim": 1, "no_aud": True}, {}),
     ({"no_open_gop": 1}, {}), ({"codec": "libx264", "pix_fmt": "yuv420p", "movflags": "+faststart"}, {}),
     ({"sar": Fraction(4, 3)}, {"sar": (4, 3)}), ({"sync_lookahead": 0, "opencl": 0, "asm": None}, {}),
 ))  # fmt: skip
@@ -401,16 +407,16 @@ def test_what_x264_and_ffmpeg_say_in_other_words(given, same):
 
 
 @pytest.mark.parametrize(("given", "same", "said"), (
-    ({"psy_rd": "1:0.15"}, {"psy_rd": 1}, "psy-rd 1:0.15 acts as 1: the trellis"),
-    ({"psy_rd": (0.5, 1)}, {"psy_rd": 0.5}, r"psy-rd \(0.5, 1\) acts as 0.5"),
-    ({"asm": "AVX2"}, {}, "asm has no effect: the variable"), ({"sliced_threads": 1}, {}, "sliced-threads has no effect"),
+    ({"psy_rd": "1:0.15"}, {"psy_rd": 1}, "psy_rd 1:0.15 acts as 1: the trellis"),
+    ({"psy_rd": (0.5, 1)}, {"psy_rd": 0.5}, r"psy_rd \(0.5, 1\) acts as 0.5"),
+    ({"asm": "AVX2"}, {}, "asm has no effect: the variable"), ({"sliced_threads": 1}, {}, "sliced_threads has no effect"),
     *(({"lenient": True} | given, same, said) for given, same, said in (
         ({"subme": 11}, {"subme": 9}, "subme 11: 9 is taken, the nearest"),
         ({"trellis": "2"}, {"trellis": 1}, "trellis 2: 1 is"),
         ({"crf": -4}, {"crf": 0}, "crf -4: 0 is"), ({"qp": 69}, {"qp": 51}, "qp 69: 51 is"),
         ({"ratetol": "inf"}, {"ratetol": 100}, "ratetol inf: 100 is"), ({"me": "tesa"}, {"me": "esa"}, "me tesa: esa is"),
-        ({"direct": "auto"}, {}, "direct is left out: direct prediction"), ({"open_gop": True}, {}, "open-gop is left out"),
-        ({"no_mixed_refs": True, "ref": 2}, {"ref": 2}, "no-mixed-refs is left out"),
+        ({"direct": "auto"}, {}, "direct is left out: direct prediction"), ({"open_gop": True}, {}, "open_gop is left out"),
+        ({"no_mixed_refs": True, "ref": 2}, {"ref": 2}, "no_mixed_refs is left out"),
         ({"cabac": True, "profile": "baseline"}, {"profile": "baseline"}, "cabac is left out"),
     )),
 ))  # fmt: skip
@@ -419,13 +425,40 @@ def test_what_acts_otherwise_than_in_x264_is_told(given, same, said):
         assert config(**given) == config(**same)
 
 
+OF_KBITS = "the unit is kbit, 2000 is what FFmpeg calls 2M"
+
+
 def test_a_number_beyond_the_range_names_the_nearest():
-    for name, value, text in (("subme", 10, "subme 10: not in 0..9 (--lenient takes 9)"), ("qp", -1, "(--lenient takes 0)"),
-                              ("bitrate", -1, "not in 0..2000000"),
+    for name, value, text in (("subme", 10, "subme 10: not in 0..9 (lenient=True takes 9)"),
+                              ("qp", -1, "(lenient=True takes 0)"), ("bitrate", -1, "not in 0..2000000"),
+                              ("bitrate", "1M", f"bitrate 1M: not a whole number: {OF_KBITS}"),
+                              ("vbv_maxrate", 5000000, f"vbv_maxrate 5000000: not in 0..2000000: {OF_KBITS}"),
+                              ("vbv_bufsize", 1.5e6, f"vbv_bufsize 1500000.0: not a whole number: {OF_KBITS}"),
                               ("subme", "x", "subme x: not a whole number")):  # fmt: skip
         with pytest.raises(OptionError) as caught:
             config(**{name: value})
         assert str(caught.value).endswith(text)
+
+
+@pytest.mark.parametrize("given", (
+    {"preset": "10"}, {"preset": -1}, {"preset": "fast,slow"}, {"preset": "\u0663"}, {"tune": "5"}, {"me": "umh,hex"},
+    {"profile": True},
+))  # fmt: skip
+def test_what_is_no_name_in_any_case_stays_refused(given):
+    with pytest.raises(OptionError, match="not one of"):
+        config(**given)
+
+
+@pytest.mark.parametrize(("text", "option", "command", "python"), (
+    ("2: beyond the level, see --ref and (--b-adapt) or --pass 1", "b-pyramid",
+     "--b-pyramid 2: beyond the level, see --ref and (--b-adapt) or --pass 1",
+     "b_pyramid 2: beyond the level, see ref and (b_adapt) or pass_ 1"),
+    ("69 (--lenient takes 51)", "qp", "--qp 69 (--lenient takes 51)", "qp 69 (lenient=True takes 51)"),
+    ("x: a---b --c-", "", "x: a---b --c-", "x: a---b c-"), ("unknown '--x-y' - a-b", "", *2 * ("unknown '--x-y' - a-b",)),
+))  # fmt: skip
+def test_a_refusal_has_words_of_the_command_line_and_those_of_python(text, option, command, python):
+    for error in (refusal := OptionError(text, option), pickle.loads(pickle.dumps(refusal))):
+        assert (error.command_text, str(error), error.option) == (command, python, option)
 
 
 def test_lenient_helps_neither_unknown_names_nor_other_streams():
@@ -459,9 +492,9 @@ def test_all_refused_options_are_in_one_message():
     with pytest.raises(OptionError) as caught:
         config(nr=2, qpstep=9, me="tesa", mernge=4, qp=26, aq_mode=0)
     assert str(caught.value) == (
-        "not available: nr 2 (there is no noise reduction, filter before; --lenient leaves it out); "
-        "qpstep (rate control has no such setting; --lenient leaves it out); "
-        "me tesa (choose dia, hex, umh, fsbm (esa) or step; --lenient takes esa); unknown option 'mernge'; did you mean "
+        "not available: nr 2 (there is no noise reduction, filter before; lenient=True leaves it out); "
+        "qpstep (rate control has no such setting; lenient=True leaves it out); "
+        "me tesa (choose dia, hex, umh, fsbm (esa) or step; lenient=True takes esa); unknown option 'mernge'; did you mean "
         "'merange'?"
     )
 
@@ -596,7 +629,7 @@ def test_tools_of_x264_override_a_preset():
     assert config(**fast).coding.profile_idc == 77
     assert config(tune="fastdecode", cabac=True).coding.cabac and config(**fast, **{"8x8dct": True}).coding.transform_8x8_mode
     for options in ({"cabac": True, "no_cabac": True}, {"cabac": True, "profile": "baseline"}):
-        with pytest.raises(OptionError, match="see --profile"):
+        with pytest.raises(OptionError, match="see profile"):
             config(**fast, **options)
 
 

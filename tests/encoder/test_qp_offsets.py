@@ -110,3 +110,38 @@ def test_wrong_offsets_are_refused_and_change_nothing(given, why):
         packets += encoder.flush()
     expected = bytes_of(packets_of(0, 2))
     assert bytes_of(packets) == expected
+
+
+@pytest.mark.parametrize("options", ({"qp": 27}, {"crf": 26, "bframes": 2}, {"crf": 23, "tune": "zerolatency"}), ids=str)
+def test_a_writer_writes_what_an_encoder_returns(tmp_path, options):
+    """keyframe of the first frame of a call, offsets of all; neither stays for the next call."""
+    options = {**QUICK, **options}
+    packets, offsets = [], offsets_of(0)
+    with h264lite.Encoder(*SIZE, 25, **options) as encoder:
+        for n, planes in enumerate(CLIP[:9]):
+            wishes = {"keyframe": n in (3, 8), "qp_offsets": offsets if 3 <= n < 6 else None}
+            packets += encoder.encode(tuple(planes), **wishes)
+        packets += encoder.flush()
+    frames = [tuple(planes) for planes in CLIP[:9]]
+    with h264lite.VideoWriter(tmp_path / "o.264", 25, **options) as writer:
+        writer.write(frames[:3])
+        writer.write(frames[3:6], keyframe=True, qp_offsets=offsets)
+        for wrong in ({"qp_offsets": np.zeros((1, 1))}, {"keyframe": 1}):
+            with pytest.raises(OptionError, match=next(iter(wrong))):
+                writer.write(frames[6], **wrong)
+        writer.write_all(frames[6:8])
+        writer.write(frames[8], keyframe=True)
+    assert (tmp_path / "o.264").read_bytes() == bytes_of(packets)
+    assert len([packet for packet in packets if packet.is_keyframe]) == 3
+
+
+def test_keyframes_of_a_writer_stand_beside_those_of_fragments(tmp_path):
+    with h264lite.VideoWriter(tmp_path / "o.mp4", 25, fragment=0.16, qp=30, **{**QUICK, "aq_mode": 0}) as writer:
+        for n, planes in enumerate(CLIP[:12]):
+            wishes = {"keyframe": n == 6, "qp_offsets": np.full((ROWS, COLUMNS), -7) if n == 10 else None}
+            writer.write(tuple(planes), timestamps=n / 25, **wishes)
+    frames = list(h264lite.analyse(tmp_path / "o.mp4"))
+    assert (tmp_path / "o.mp4").read_bytes().count(b"moof") == 3
+    assert [n for n, facts in enumerate(frames) if facts.is_idr] == [0, 4, 6, 10]
+    qps = [facts.macroblocks.qp for facts in frames]
+    assert (qps[10] == qps[6] - 7).all()

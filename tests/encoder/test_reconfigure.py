@@ -139,16 +139,16 @@ def test_equal_bytes_on_a_gpu(start, changes, device, driver):  # noqa: F811
 
 
 @pytest.mark.parametrize(("start", "change", "said"), (
-    ({"crf": 24}, {"bitrate": 300}, "^bitrate cannot change: the encoder was made with --crf"),
-    ({"bitrate": 300}, {"crf": 24}, "^crf cannot change: the encoder was made with --bitrate"),
-    ({"qp": 24}, {"crf": 24}, "^crf cannot change: the encoder was made with --qp"),
-    ({"qp": 24}, {"bitrate": 300}, "^bitrate cannot change: the encoder was made with --qp"),
+    ({"crf": 24}, {"bitrate": 300}, "^bitrate cannot change: the encoder was made with crf"),
+    ({"bitrate": 300}, {"crf": 24}, "^crf cannot change: the encoder was made with bitrate"),
+    ({"qp": 24}, {"crf": 24}, "^crf cannot change: the encoder was made with qp"),
+    ({"qp": 24}, {"bitrate": 300}, "^bitrate cannot change: the encoder was made with qp"),
     ({"bitrate": 300}, {"bitrate": 0}, "^bitrate cannot change"),
-    ({"crf": 24}, {"vbv_maxrate": 300, "vbv_bufsize": 300}, "^vbv-maxrate cannot change: a buffer is there"),
-    ({"crf": 24, "vbv_maxrate": 300, "vbv_bufsize": 300}, {"vbv_maxrate": 0, "vbv_bufsize": 0}, "^vbv-maxrate cannot"),
-    ({"crf": 24, "vbv_maxrate": 300, "vbv_bufsize": 300, "nal_hrd": "vbr"}, {"vbv_bufsize": 200}, "nal-hrd vbr"),
-    ({"crf": 24, "vbv_maxrate": 300, "vbv_bufsize": 300}, {"vbv_bufsize": 5}, "^vbv-bufsize 5: less than a frame"),
-    ({"crf": 24, "crf_max": 30, "vbv_maxrate": 300, "vbv_bufsize": 300}, {"crf": 31}, "^crf-max 30"),
+    ({"crf": 24}, {"vbv_maxrate": 300, "vbv_bufsize": 300}, "^vbv_maxrate cannot change: a buffer is there"),
+    ({"crf": 24, "vbv_maxrate": 300, "vbv_bufsize": 300}, {"vbv_maxrate": 0, "vbv_bufsize": 0}, "^vbv_maxrate cannot"),
+    ({"crf": 24, "vbv_maxrate": 300, "vbv_bufsize": 300, "nal_hrd": "vbr"}, {"vbv_bufsize": 200}, "nal_hrd vbr"),
+    ({"crf": 24, "vbv_maxrate": 300, "vbv_bufsize": 300}, {"vbv_bufsize": 5}, "^vbv_bufsize 5: less than a frame"),
+    ({"crf": 24, "crf_max": 30, "vbv_maxrate": 300, "vbv_bufsize": 300}, {"crf": 31}, "^crf_max 30"),
     ({"crf": 24}, {"crf": 99}, "^crf 99"), ({"crf": 24}, {"crf": "fine"}, "^crf fine"),
     ({"bitrate": 300}, {"bitrate": 99999}, "^level 3, which the stream says"),
     ({"bitrate": 300, "vbv_maxrate": 300, "vbv_bufsize": 300}, {"vbv_maxrate": 99999, "vbv_bufsize": 9999}, "^level 3"),
@@ -166,7 +166,7 @@ def test_what_is_refused_changes_nothing(start, change, said):
 def test_passes_are_refused(tmp_path):
     with h264lite.Encoder(WIDTH, HEIGHT, 30, bitrate=300, pass_=1, stats=str(tmp_path / "s"), **OPTIONS) as encoder:
         encoder.encode(CLIP[0])
-        with pytest.raises(OptionError, match="pass 1: the passes"):
+        with pytest.raises(OptionError, match="pass_ 1: the passes"):
             encoder.reconfigure(bitrate=200)
 
 
@@ -236,7 +236,7 @@ def encode_case(case, changes):
                 except OptionError as error:
                     assert encoder.config is before
                     names = [*changes[n], "level", "pass", "crf_max", "gops"]
-                    assert any(name.replace("_", "-") in str(error) for name in names), (changes[n], error)
+                    assert any(name in str(error) for name in names), (changes[n], error)
                 configs[n] = encoder.config
             encoder._session.encode(tuple(planes))
         encoder._session.drain()

@@ -156,15 +156,15 @@ def test_a_broken_file_is_refused(pattern, text, says, statistics, tmp_path):
 
 def test_a_file_that_is_missing_or_cannot_be_written(tmp_path):
     missing = tmp_path / "none" / "stats"
-    with pytest.raises(h264lite.OptionError, match="No such file"):
+    with pytest.raises(h264lite.OptionError, match="No such file: the same command with pass_ 1 writes it"):
         encode([], 2, missing, bitrate=100)
     with pytest.raises(h264lite.Error, match="No such file"):
         encode(clip("texture", 1), 1, missing, bitrate=100)
 
 
 @pytest.mark.parametrize(("options", "says"), (
-    ({"pass_": 2}, "allots the bits of --bitrate"), ({"pass_": 3, "crf": 20}, "allots"), ({"pass_": 1, "qp": 30}, "constant"),
-    ({"stats": "x"}, "no effect without --pass"), ({"pass_": 4}, "not in 0..3"),
+    ({"pass_": 2}, "allots the bits of bitrate"), ({"pass_": 3, "crf": 20}, "allots"), ({"pass_": 1, "qp": 30}, "constant"),
+    ({"stats": "x"}, "no effect without pass_"), ({"pass_": 4}, "not in 0..3"),
 ))  # fmt: skip
 def test_passes_without_a_rate_are_refused(options, says):
     with pytest.raises(h264lite.OptionError, match=says):

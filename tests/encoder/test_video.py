@@ -83,7 +83,7 @@ def test_rate_from_name_where_it_is_certain(name, rate):
 def test_raw_video_without_a_size_is_refused(tmp_path):
     path = tmp_path / "clip.yuv"
     path.write_bytes(b"1234")
-    with pytest.raises(OptionError, match="input-res"):
+    with pytest.raises(OptionError, match="input_res WxH"):
         open_source(str(path), None)
 
 

@@ -339,7 +339,7 @@ def test_clips_at_once(monkeypatch, device, gpu, workers):
     ({"targets": "a.mp4"}, "targets"), ({"targets": io.BytesIO()}, "targets"), ({"videos": "a.mp4"}, "videos"),
     ({"videos": 3}, "videos"), ({"targets": ["a.mp4"]}, "2 videos, 1 targets"), ({"fps": [24, 25, 30]}, "2 videos, 3 fps"),
     ({"fps": 0}, "fps"), ({"workers": 0}, "workers 0"), ({"workers": 2.5}, "workers"), ({"crf": 99}, "crf"),
-    ({"crff": 3}, "crff"), ({"layout": "HH"}, "layout"), ({"width": 8}, "width"), ({"pass_": 1}, "pass is for one video"),
+    ({"crff": 3}, "crff"), ({"layout": "HH"}, "layout"), ({"width": 8}, "width"), ({"pass_": 1}, "pass_ is for one video"),
     ({"audio": "a.wav"}, "audio is for one video"), ({"progress": True}, "progress True: not a function"),
 ))  # fmt: skip
 def test_what_no_clip_can_have_is_refused_at_once(arguments, said):
