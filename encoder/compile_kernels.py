@@ -34,7 +34,7 @@ def serve() -> None:
     """The work of a process that compiles for another one. Its argument: options, a JSON object.
 
     It prints the names of all kernels of an encode, and of those that no cache has, as a JSON list. Then it compiles the
-    kernels whose names come by standard input, a line each, and prints each name when it is done.
+    kernels whose names come by standard input, a line each, and prints for each whether other processes find it in a cache.
     """
     gc.disable()  # the compiler's garbage is collected now and then: else for a tenth of the time
     options = json.loads(sys.argv[1])
@@ -45,7 +45,7 @@ def serve() -> None:
     for line in sys.stdin:
         name = line.rstrip("\n")
         versions[name].compile()
-        print(json.dumps(name), flush=True)
+        print(json.dumps(versions[name].is_kept()), flush=True)
         if time.monotonic() - collected > _COLLECT:
             gc.collect()
             gc.freeze()  # what stays is not looked at again

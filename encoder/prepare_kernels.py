@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..jit import cache_checks, compiling
+from ..jit.cache_folder import second_best
 from ..jit.listing import are_kept
 from ..jit.numba_free import host_of_kernels
 from ..jit.numba_version import is_possible, numba_version
@@ -152,13 +153,14 @@ class _Compiler:
 
 @dataclass
 class _Work:
-    """The kernels that are compiled, with a counter. left: in order."""
+    """The kernels that are compiled, with a counter. left: in order; is_kept: false once a compiled one is in no cache."""
 
     left: list[str]
     say: Callable[[str], object]
     begin: float = field(default_factory=time.monotonic)
     count: int = 0
     done: float = 0.0  # seconds by _SECONDS
+    is_kept: bool = True
 
     def __post_init__(self) -> None:
         self.total, self._said_at = len(self.left), self.begin
@@ -207,7 +209,9 @@ def _processes(kernels: int) -> int:
 
 
 def _compile(text: str) -> bool:
-    """List the kernels of a set of options and compile those that are missing; False without processes."""
+    """List the kernels of a set of options and compile those that are missing; False without processes, or if no cache takes
+    the kernels: this process then compiles, and says why.
+    """
     compilers: list[_Compiler] = []
     with compiling.by_other_processes() as say:
         try:
@@ -221,6 +225,8 @@ def _compile(text: str) -> bool:
                 with suppress(OSError):
                     compilers += [_Compiler(text) for _ in range(_processes(work.total) - 1)]
                 _run(compilers, work)
+                if not work.is_kept:
+                    return False
                 count = work.count
                 say(f"{count} kernels compiled in {time.monotonic() - work.begin:.0f} s")
             _keep(text, kernels.names)
@@ -230,11 +236,13 @@ def _compile(text: str) -> bool:
             for compiler in compilers:
                 compiler.__exit__()
     compiling.have_compiled(count)
+    if count and (problem := second_best(kernel_cache_folder())):
+        cache_checks.warn_once("folder", problem)
     return True
 
 
 def _run(compilers: Sequence[_Compiler], work: _Work) -> None:
-    """Until all kernels are compiled, or all processes have ended."""
+    """Until all kernels are compiled, or one is in no cache, or all processes have ended."""
     import selectors
 
     with selectors.DefaultSelector() as selector:
@@ -249,6 +257,9 @@ def _run(compilers: Sequence[_Compiler], work: _Work) -> None:
                     key.data.at_work = ""
                     selector.unregister(key.fileobj)
                     continue
+                if said is False:
+                    work.is_kept = False
+                    return
                 if key.data.at_work:
                     work.has_compiled(key.data.at_work)
                 work.next(key.data)  # a list, as its first message, is known

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from h264lite.encoder import prepare_kernels, warm_up
 from h264lite.encoder.settings.config import Config
-from h264lite.jit import compiling, listing
+from h264lite.jit import cache_checks, compiling, listing
 from h264lite.jit.numba_version import is_possible
 
 from ..support.steady import steady
@@ -96,7 +96,7 @@ names = [f"a.py:a.k{k}-1.py311.0.0.nbd" for k in range(6)]
 print(json.dumps([names, names[1:]]), flush=True)
 for line in sys.stdin:
     if line.strip().endswith("fails"): sys.exit(1)
-    print(json.dumps(line.strip()), flush=True)
+    print(json.dumps(True), flush=True)
 """
 
 
@@ -141,6 +141,27 @@ def test_processes_that_end_leave_their_kernels_to_the_encode(children, tmp_path
     assert compiling.count() == 0 and said[-1].startswith("0 kernels compiled")
 
 
+def test_kernels_that_no_cache_takes_are_compiled_by_the_encode(children):
+    """As on a full disk: the encode says why."""
+    _, said, code = children
+    code[0] = CHILD.replace("dumps(True)", "dumps(False)")
+    with compiling.messages_to(said.append):
+        assert not prepare_kernels.prepare(config_of(**steady({})))
+    assert compiling.count() == 0 and not compiling._now.expects_none and not any("compiled in" in text for text in said)
+
+
+def test_a_temporary_folder_is_named(children, monkeypatch):
+    """Which the processes that compile cannot do."""
+    said = []
+    monkeypatch.setattr(prepare_kernels, "second_best", lambda folder: f"kept in {folder.folder}")
+    monkeypatch.setattr(cache_checks, "_reported", set())
+    monkeypatch.setattr(cache_checks, "_listener", said.append)
+    for _ in range(2):
+        assert prepare_kernels.prepare(config_of(**steady({})))
+        prepare_kernels._ready.clear()
+    assert said == [f"kept in {prepare_kernels.kernel_cache_folder().folder}"]
+
+
 def test_a_process_that_cannot_list(children):
     started, said, code = children
     code[0] = "raise SystemExit(1)"
@@ -168,7 +189,7 @@ prepare_kernels_folder = warm_up.CacheFolder(None, False, ())
 
 def test_an_interrupt_ends_the_processes(children, monkeypatch):
     _, _, code = children
-    code[0] = CHILD.replace("    print(json.dumps(line", "    time.sleep(60)\n    print(json.dumps(line")
+    code[0] = CHILD.replace("    print(json.dumps(True", "    time.sleep(60)\n    print(json.dumps(True")
     processes = []
     begin = prepare_kernels._Compiler.__init__
 
