@@ -36,7 +36,7 @@ class Feeder:
         self._times = times
         self._fragment = None if fragment is None or isinf(fragment) else fragment
         self._keyframes: FragmentTimes | None = None
-        self._wishes: tuple[bool, object] = False, None  # keyframe of the next frame, QP offsets of all of the call
+        self._requested: tuple[bool, object] = False, None  # keyframe of the next frame, QP offsets of all of the call
         self._begin = self._out = 0  # the number of the session's first frame; packets of all
         self._keyframes_out = 0  # packets of the session that are keyframes
         self._is_ended = False  # the session has no more frames: the next one begins another
@@ -91,7 +91,7 @@ class Feeder:
 
     def _encode(self, encode: Callable[[Request | None], None]) -> list[Packet]:
         """Encode a frame with its time, and what follows from that; the finished packets."""
-        request = self._request()
+        request = self._next_request()
         time = None if self._times is None else self._times.enter()
         if time is not None and self._keyframes is not None:
             request = self._keyframes.request(time, request)
@@ -104,18 +104,18 @@ class Feeder:
         self.count += 1
         return self._packets()
 
-    def ask(self, keyframe: bool, qp_offsets: object) -> None:
+    def request(self, keyframe: bool, qp_offsets: object) -> None:
         """For the frames of the next call: an IDR frame at the first one, and QP offsets of all (`Encoder.encode`)."""
-        self._wishes = keyframe, qp_offsets
+        self._requested = keyframe, qp_offsets
 
-    def _request(self) -> Request | None:
+    def _next_request(self) -> Request | None:
         """What the caller asks of the next frame; OptionError."""
-        keyframe, qp_offsets = self._wishes
+        keyframe, qp_offsets = self._requested
         if keyframe is False and qp_offsets is None:
             return None
         coding = self._of_session.config.coding
         request = request_of(keyframe, None, None, qp_offsets, (coding.mb_height, coding.mb_width))
-        self._wishes = False, qp_offsets
+        self._requested = False, qp_offsets
         return request
 
     def _packets(self) -> list[Packet]:

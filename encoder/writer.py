@@ -114,7 +114,7 @@ class VideoWriter:
         IDR frame at the first of them. qp_offsets: of each macroblock, for all frames of the call (Encoder.encode).
         """
         self._give(timestamps, pts)
-        self._feeder.ask(keyframe, qp_offsets)
+        self._feeder.request(keyframe, qp_offsets)
         self._write(lambda: self._feeder.feed(frames, stream))
         self._times.end_call()
 
@@ -123,7 +123,7 @@ class VideoWriter:
         if self._progress is not None:
             self._progress.total = _count(frames)
         self._give(timestamps, pts)
-        self._feeder.ask(False, None)
+        self._feeder.request(False, None)
         if self._of_file.fragment == inf and not is_array(frames):
             for chunk in checked_frames(frames):
                 self._write(lambda chunk=chunk: self._feeder.feed(chunk, stream))  # type: ignore[misc]

@@ -138,6 +138,9 @@ class Feeder:
     def __init__(self):
         self.session, self.process, self.count, self.total = None, os.getpid(), 0, None
 
+    def request(self, keyframe, qp_offsets):
+        """Nothing."""
+
     def feed_all(self, frames, stream):
         """Two packets at a time, the last ones at the end."""
         self.session = SimpleNamespace(config=SimpleNamespace(hrd=SimpleNamespace(nal_hrd="none")))

@@ -319,7 +319,7 @@ def test_without_packets_nothing_is_written(tmp_path):
 
 def test_refusals(tmp_path):
     first, second = packets()[:2]
-    with pytest.raises(OutputError, match=r"o\.mp4: no such file"):
+    with pytest.raises(OutputError, match=r"o\.mp4: there is no folder"):
         Mp4Sink(tmp_path / "no" / "o.mp4", fps=RATE)
     with pytest.raises(OutputError, match=r"int is no output"):
         Mp4Sink(5, fps=RATE)

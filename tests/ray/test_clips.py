@@ -92,7 +92,7 @@ def test_a_file_that_fails_leaves_none(tmp_path):
 
 
 def test_refusals(arrays):
-    for words, why in (({"qp": 60}, "qp 60"), ({"pass_": 2}, "pass is for one video"), ({"on_error": "skip"}, "on_error"),
+    for words, why in (({"qp": 60}, "qp 60"), ({"pass_": 2}, "pass_ is for one video"), ({"on_error": "skip"}, "on_error"),
                        ({"nonsense": 1}, "nonsense"), ({"audio": "a.wav"}, "audio is for one video")):
         with pytest.raises(OptionError, match=why):
             Encode(**{**OPTIONS, **words})
