@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ from .warm_up import choosing, kernel_cache_folder
 VARIABLE = "H264LITE_BACKGROUND_COMPILE"  # 0: no other process compiles
 MOST = 4  # processes
 _EACH = 5.0  # seconds between lines of the counter
-# Seconds that a kernel takes, by its name, on one core of 2025; only their proportions matter: the longest ones begin
+# Seconds that a kernel takes, by its name, on one core of a server: the longest begin, and the sum is the first estimate
 _SECONDS = {
     "intra": 14.0, "write_slices": 9.0, "rd_candidates": 7.0, "rd_decision": 7.0, "mode_decision": 4.0,
     "rd_candidates_b": 4.0, "inter_residual": 4.0, "mode_decision_b": 3.4, "_search_rows": 2.3,
@@ -51,7 +51,7 @@ class Kernels:
 
     @property
     def seconds(self) -> float:
-        """What the missing ones will take on this machine, about."""
+        """What the missing ones will take, about, on as many processors as this machine has, of that speed."""
         return sum(map(_seconds, self.missing)) / _processes(len(self.missing)) if self.missing else 0.0
 
 
@@ -76,7 +76,7 @@ def kernels_of(config: Config) -> Kernels | None:
     if not is_possible():
         return None
     with suppress(OSError):
-        with _Compiler(_options(config)) as compiler:
+        with closing(_Compiler(_options(config))) as compiler:
             return compiler.list()
     return None
 
@@ -124,10 +124,8 @@ class _Compiler:
         )
         self.at_work = ""  # the kernel that it compiles
 
-    def __enter__(self) -> "_Compiler":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End it."""
         self.process.kill()
         self.process.communicate()
 
@@ -234,7 +232,7 @@ def _compile(text: str) -> bool:
             return False
         finally:
             for compiler in compilers:
-                compiler.__exit__()
+                compiler.close()
     compiling.have_compiled(count)
     if count and (problem := second_best(kernel_cache_folder())):
         cache_checks.warn_once("folder", problem)

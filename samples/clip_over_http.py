@@ -53,8 +53,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """A clip; 404 for what is none."""
         url = urlsplit(self.path)
-        asked = {name: values[-1] for name, values in parse_qs(url.query).items()}
-        form, seed = asked.get("form", "torch" if find_spec("torch") else "numpy"), asked.get("seed", "0")
+        query = {name: values[-1] for name, values in parse_qs(url.query).items()}
+        form, seed = query.get("form", "torch" if find_spec("torch") else "numpy"), query.get("seed", "0")
         if url.path != "/clip.mp4" or form not in FORMS or not seed.isdecimal() or len(seed) > 9:
             self.send_error(404)
             return

@@ -76,7 +76,7 @@ class TypeRules:
 
     @property
     def due(self) -> int:
-        """Frames that wait when the next run is decided where costs come in batches: some came after they were asked for."""
+        """Where costs come in batches: frames that wait when a run is decided. Fewer wait when its costs are asked for."""
         return self.most_waiting + max(_GROUP, self.bframes + 1 if self.by_runs else 0)
 
     @property
@@ -90,8 +90,8 @@ class AdaptiveTypes:
     """Types of the frames of a stream in display order: IDR, I, P, B. Frames before IDR and I, and the last one, are never B.
 
     Where queries are answered in batches, decisions are made when the next run must be known, and not before. As few
-    frames as possible are kept: those of `window`, `guard` and, where costs come late, `lag`; those from `needed_from`
-    on, which others ask for. A decision that lacks a cost is made anew with a later frame.
+    frames as possible are kept: those of `window`, `guard` and, where costs come in batches, of one more run and `lag`;
+    those from `needed_from` on, which others ask for. A decision that lacks a cost is made anew with a later frame.
     """
 
     def __init__(self, rules: TypeRules, costs: LookaheadCosts) -> None:
@@ -280,7 +280,7 @@ class AdaptiveTypes:
         if self._rules.b_adapt == FIXED:
             return lengths[-1]
         if self._is_late and not self._asked_to and not end:
-            return 0
+            return 0  # its costs are asked for together, behind this call, and not one after another here
         sharp = self._sharp_run(longest)
         return sharp if sharp in lengths else self._fast_run(lengths)
 

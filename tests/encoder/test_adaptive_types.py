@@ -376,14 +376,14 @@ class FromAGpu(Table):
 def test_answers_that_come_some_frames_late_are_seldom_waited_for(changes):
     """Costs by chance, of which some runs are short; one batch serves several frames."""
     chosen, frames = rules(scenecut=90, lag=4, **changes), 120
-    kinds = {}
+    types_by_lateness = {}
     for late in range(3):
         costs = FromAGpu(5, late)
         decisions = AdaptiveTypes(chosen, costs)
-        kinds[late] = [kind for _ in range(frames) for kind in decisions.add(NOTHING)]
+        types_by_lateness[late] = [frame_type for _ in range(frames) for frame_type in decisions.add(NOTHING)]
         assert costs.waits <= frames / 20 and costs.batches <= frames / 2, (late, costs.waits, costs.batches)
-        kinds[late] += decisions.flush()
-    assert all(of_one == kinds[0] for of_one in kinds.values())
+        types_by_lateness[late] += decisions.flush()
+    assert all(of_one == types_by_lateness[0] for of_one in types_by_lateness.values())
 
 
 @pytest.mark.parametrize("name", ["foreman_352x288_30", "mobile_352x288_30", "BasketballPass_416x240_50"])

@@ -90,19 +90,19 @@ def test_arrays(driver, gpus, clip, expected, gops):  # noqa: F811
 
 def test_a_raw_file_is_read_by_who_encodes(driver, gpus, clip, raw, tmp_path, monkeypatch, expected):  # noqa: F811
     """Not by way of shared memory; a buffer is used again when its frame is decided about and nothing reads it."""
-    made = []
+    buffers = []
 
     def no_slot(_):
         raise AssertionError("shared memory is used")
 
     source_buffer = FrameRing.source_buffer
     monkeypatch.setattr(Slots, "take", no_slot)
-    monkeypatch.setattr(FrameRing, "source_buffer", lambda ring: made.append(source_buffer(ring)) or made[-1])
+    monkeypatch.setattr(FrameRing, "source_buffer", lambda ring: buffers.append(source_buffer(ring)) or buffers[-1])
     out, trace, recon = tmp_path / "out.264", tmp_path / "trace.json", tmp_path / "recon.yuv"
     assert command(raw, out, "--trace", str(trace), "--dump-yuv", str(recon)) == 0
     assert out.read_bytes() == expected[0]
     assert recon.read_bytes() == b"".join(plane.tobytes() for planes in expected[1] for plane in planes)
-    assert READ_AHEAD_FRAMES < len(made) < FRAMES and not driver.allocations
+    assert READ_AHEAD_FRAMES < len(buffers) < FRAMES and not driver.allocations
     said = trace.read_text()
     assert json.loads(said) and "gop lane 0, " in said and "worker 1, " in said and "worker 0, " not in said
 
@@ -179,8 +179,8 @@ def test_the_first_gpu_is_lost(gpus, raw, tmp_path, capfd, expected, after):
     assert command(raw, out) == 1
     said = [line for line in capfd.readouterr().err.splitlines() if "error" in line]
     assert len(said) == 1 and "(cuda:0) failed in " in said[0], said
-    data, held = round_trip.written(out)
-    assert f"holds {held} frame" in said[0] and expected[0].startswith(data) and held < FRAMES
+    data, written = round_trip.written(out)
+    assert f"holds {written} frame" in said[0] and expected[0].startswith(data) and written < FRAMES
     gpus[0].fail_after = None
 
 
@@ -202,8 +202,8 @@ def test_a_file_that_becomes_shorter(gpus, raw, tmp_path, capfd, monkeypatch):
     monkeypatch.setattr(RawSource, "later", cut)
     out = tmp_path / "out.264"
     assert command(raw, out) == 1
-    said, held = capfd.readouterr().err, len(round_trip.ffmpeg_frames(out.read_bytes()))
-    assert "it has become shorter; frame" in said and f"the output holds {held} frame" in said and held <= 17
+    said, written = capfd.readouterr().err, len(round_trip.ffmpeg_frames(out.read_bytes()))
+    assert "it has become shorter; frame" in said and f"the output holds {written} frame" in said and written <= 17
 
 
 def test_a_cut(gpus, clip, expected):

@@ -440,13 +440,13 @@ def test_a_number_beyond_the_range_names_the_nearest():
         assert str(caught.value).endswith(text)
 
 
-@pytest.mark.parametrize("given", (
+@pytest.mark.parametrize("options", (
     {"preset": "10"}, {"preset": -1}, {"preset": "fast,slow"}, {"preset": "\u0663"}, {"tune": "5"}, {"me": "umh,hex"},
     {"profile": True},
 ))  # fmt: skip
-def test_what_is_no_name_in_any_case_stays_refused(given):
+def test_what_is_no_name_in_any_case_stays_refused(options):
     with pytest.raises(OptionError, match="not one of"):
-        config(**given)
+        config(**options)
 
 
 @pytest.mark.parametrize(("text", "option", "command", "python"), (

@@ -209,24 +209,24 @@ def test_an_interrupt_ends_the_processes(children, monkeypatch):
 
 
 def test_kernels_that_share_helpers_are_compiled_by_one_process():
-    given = []
+    compiled = []
 
     class Compiler:
         at_work = ""
 
         def compile(self, name):
-            given.append((self, prepare_kernels._function(name)))
+            compiled.append((self, prepare_kernels._function(name)))
 
     names = [f"x.py:x.{name}-1.py311.0.0.nbd" for name in ("intra", "write_slices", "inter_residual", "ssd")]
     first, second = Compiler(), Compiler()
     work = prepare_kernels._Work(list(names), lambda text: None)
     for compiler in (first, second, second, first):
         work.next(compiler)
-    assert given == [(first, "intra"), (second, "write_slices"), (second, "ssd"), (first, "inter_residual")]
+    assert compiled == [(first, "intra"), (second, "write_slices"), (second, "ssd"), (first, "inter_residual")]
     work = prepare_kernels._Work(names[::2], lambda text: None)
     work.next(first)
     work.next(second)  # better than to wait
-    assert given[-1] == (second, "inter_residual") and not work.left
+    assert compiled[-1] == (second, "inter_residual") and not work.left
 
 
 def test_the_longest_kernels_begin():
