@@ -83,10 +83,12 @@ def clip_of(name: str, form: str, frames: int) -> clips.Clip:
     """A clip in one of FORMS."""
     if form == FORMS[0]:
         return original(name, frames)
+    if form == FORMS[2]:  # of the same stream: x264's differ from run to run
+        clip = clip_of(name, FORMS[1], frames)
+        return clips.Clip(name, clip.width, clip.height, clip.fps, clip.pictures[CUT:])
     clip = clip_of(name, FORMS[0], frames)
     stream, _ = x264.run(clip, x264.video_frames(clip), None, 1, crf=str(CRF_BEFORE))
-    pictures = x264.decode(stream)[CUT if form == FORMS[2] else 0 :]
-    return clips.Clip(name, clip.width, clip.height, clip.fps, pictures)
+    return clips.Clip(name, clip.width, clip.height, clip.fps, x264.decode(stream))
 
 
 def types_of(stream: bytes) -> str:
