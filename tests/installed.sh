@@ -9,6 +9,7 @@ trap 'rm -rf "$folder"' EXIT
 chmod 755 "$folder"
 unset PYTHONPATH PYTHONHOME VIRTUAL_ENV NUMBA_CACHE_DIR H264LITE_CACHE H264LITE_BACKGROUND_COMPILE H264LITE_KERNELS
 export H264LITE_FATBIN="${H264LITE_FATBIN:-80}" PIP_DISABLE_PIP_VERSION_CHECK=1
+export XDG_CACHE_HOME="$folder/users"  # this user may have used the same sources before
 fail() { echo "installed.sh: $*" >&2; exit 1; }
 step() { echo "installed.sh: $*"; }
 environment() { "$python" -m venv "$1" 2>/dev/null || virtualenv -q -p "$python" "$1"; }
