@@ -327,8 +327,9 @@ DEVICE unsigned add_larger_magnitudes(unsigned sum, unsigned a, unsigned b) {
   const unsigned n = min2(a, b);
   return sum + add_max2(max2(a, b), n, 4 * BIAS * BOTH_HALVES) - n;
 }
-// Half the sum of the absolute Hadamard coefficients: |a + b| + |a - b| = 2 max(|a|, |b|) saves the last butterfly and the half
-DEVICE unsigned satd_4x4(const Transformed &a, const unsigned *rows) {
+// Half the sum of the absolute Hadamard coefficients, over both halves of a word, each with 8 BIAS:
+// |a + b| + |a - b| = 2 max(|a|, |b|) saves the last butterfly and the half
+DEVICE unsigned satd_halves(const Transformed &a, const unsigned *rows) {
   unsigned sum = 0;
 #pragma unroll
   for (int half = 0; half < 2; half++) {
@@ -338,7 +339,16 @@ DEVICE unsigned satd_4x4(const Transformed &a, const unsigned *rows) {
     sum = add_larger_magnitudes(sum, r[0] + r[2], r[1] + r[3]);
     sum = add_larger_magnitudes(sum, r[0] - r[2] + 2 * BIAS * BOTH_HALVES, r[1] - r[3] + 2 * BIAS * BOTH_HALVES);
   }
+  return sum;
+}
+DEVICE unsigned satd_4x4(const Transformed &a, const unsigned *rows) {
+  const unsigned sum = satd_halves(a, rows);
   return (sum & 0xffff) + (sum >> 16) - 16 * BIAS;
+}
+// The SATDs of two predictions of a block, at most 8160 each, the first in the lower half
+DEVICE unsigned satd_4x4_pair(const Transformed &a, const unsigned *low, const unsigned *high) {
+  const unsigned one = satd_halves(a, low), two = satd_halves(a, high);
+  return __byte_perm(one, two, 0x5410) + __byte_perm(one, two, 0x7632) - 16 * BIAS * BOTH_HALVES;
 }
 DEVICE unsigned satd_4x4(const unsigned *a, const unsigned *b) { return satd_4x4(transformed(a), b); }
 // AC energy of a block: the sum of the absolute Hadamard coefficients without the DC
