@@ -106,12 +106,22 @@ DEVICE unsigned mad(unsigned x, unsigned m, unsigned a) { return x * m + a; }
 // the four bytes that begin `offset` (0..3) bytes into lo
 DEVICE unsigned unaligned(unsigned lo, unsigned hi, unsigned offset) { return __funnelshift_r(lo, hi, 8 * offset); }
 
-// four samples from any address of memory that is only read
-DEVICE unsigned load_word(const Sample *p) {
+// Rows of samples from any address on, in memory that is only read. A row of the plane is a number of words, so that all begin at
+// the same place of a word. Four samples lie in two words, or all in the first: no word is read beyond them
+struct Rows {
+  const unsigned *first, *second;
+  unsigned bits;
+  int words;
+};
+DEVICE Rows rows_from(const Sample *p, int stride) {
+  const unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3);
   const unsigned *w = reinterpret_cast<const unsigned *>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(3));
-  const unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3), low = __ldg(w);
-  return unaligned(low, __ldg(w + (offset ? 1 : 0)), offset);  // no branch: loads one after another would wait for each other
+  return {w, w + (offset ? 1 : 0), 8 * offset, stride >> 2};  // no branch: loads one after another would wait for each other
 }
+DEVICE unsigned load_word(const Rows &rows, int i) {
+  return __funnelshift_r(__ldg(rows.first + i * rows.words), __ldg(rows.second + i * rows.words), rows.bits);
+}
+DEVICE unsigned load_word(const Sample *p) { return load_word(rows_from(p, 0), 0); }
 
 DEVICE unsigned pack4(int a, int b, int c, int d) {
   return unsigned(a) | unsigned(b) << 8 | unsigned(c) << 16 | unsigned(d) << 24;

@@ -16,24 +16,16 @@
 constexpr int FIRST_LARGE_LAYER = 4, UNITS = 4 * LAYERS, UNIT_BITS = 32;  // unit 4 * layer + quadrant
 constexpr int BLOCKS = 4;  // of a multiprocessor at once, whose registers limit them
 
-// Rows of samples from any address on; the stride is whole words, so that all rows begin at the same place of a word
-struct Rows {
-  const unsigned *first;
-  unsigned shift;
-  int words;
-};
-DEVICE Rows rows_from(const Sample *p, int stride) {
-  const uintptr_t at = reinterpret_cast<uintptr_t>(p);
-  return {reinterpret_cast<const unsigned *>(at & ~uintptr_t(3)), unsigned(at & 3) * 8, stride >> 2};
-}
-// The four samples from the first one on, and those from `bits` later on, 0 or 8
+// The four samples of row i from the first one on, and those from `bits` later on, 0 or 8; the word after the first is there
 DEVICE void load_pair(const Rows &rows, int i, unsigned bits, unsigned *left, unsigned *right) {
   const unsigned a = __ldg(rows.first + i * rows.words), b = __ldg(rows.first + i * rows.words + 1);
-  *left = __funnelshift_r(a, b, rows.shift);
-  *right = __funnelshift_rc(a, b, rows.shift + bits);
+  *left = __funnelshift_r(a, b, rows.bits);
+  *right = __funnelshift_rc(a, b, rows.bits + bits);
 }
-DEVICE unsigned load_word(const Rows &rows, int i) {
-  return __funnelshift_r(__ldg(rows.first + i * rows.words), __ldg(rows.first + i * rows.words + 1), rows.shift);
+DEVICE unsigned load_left(const Rows &rows, int i) {
+  unsigned left, right;
+  load_pair(rows, i, 0, &left, &right);
+  return left;
 }
 
 // This thread's block of the source
@@ -108,11 +100,11 @@ DEVICE void block_costs(const Current &current, const Sample *luma, unsigned pla
   Rows rows = rows_from(luma + (c * plane_size + at), stride);
   if (CENTRE || !HALF)
 #pragma unroll
-    for (int i = 0; i < 4; i++) C[i] = load_word(rows, i);
+    for (int i = 0; i < 4; i++) C[i] = load_left(rows, i);
   if (CENTRE) *centre = distortion<METRIC>(current, C);
   rows = rows_from(luma + ((c ^ 2) * plane_size + at + up), stride);
 #pragma unroll
-  for (int i = 0; i < 5; i++) V[i] = load_word(rows, i);
+  for (int i = 0; i < 5; i++) V[i] = load_left(rows, i);
   pairs[0] = HALF ? distortions<METRIC>(current, V, V + 1) : distortions<METRIC>(current, C, V, C, V + 1);
   rows = rows_from(luma + ((c ^ 1) * plane_size + at + left), stride);
 #pragma unroll
