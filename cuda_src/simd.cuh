@@ -106,12 +106,22 @@ DEVICE unsigned mad(unsigned x, unsigned m, unsigned a) { return x * m + a; }
 // the four bytes that begin `offset` (0..3) bytes into lo
 DEVICE unsigned unaligned(unsigned lo, unsigned hi, unsigned offset) { return __funnelshift_r(lo, hi, 8 * offset); }
 
-// four samples from any address of memory that is only read
-DEVICE unsigned load_word(const Sample *p) {
+// Rows of samples from any address on, in memory that is only read. A row of the plane is a number of words, so that all begin at
+// the same place of a word. Four samples lie in two words, or all in the first: no word is read beyond them
+struct Rows {
+  const unsigned *first, *second;
+  unsigned bits;
+  int words;
+};
+DEVICE Rows rows_from(const Sample *p, int stride) {
+  const unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3);
   const unsigned *w = reinterpret_cast<const unsigned *>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(3));
-  const unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3), low = __ldg(w);
-  return unaligned(low, __ldg(w + (offset ? 1 : 0)), offset);  // no branch: loads one after another would wait for each other
+  return {w, w + (offset ? 1 : 0), 8 * offset, stride >> 2};  // no branch: loads one after another would wait for each other
 }
+DEVICE unsigned load_word(const Rows &rows, int i) {
+  return __funnelshift_r(__ldg(rows.first + i * rows.words), __ldg(rows.second + i * rows.words), rows.bits);
+}
+DEVICE unsigned load_word(const Sample *p) { return load_word(rows_from(p, 0), 0); }
 
 DEVICE unsigned pack4(int a, int b, int c, int d) {
   return unsigned(a) | unsigned(b) << 8 | unsigned(c) << 16 | unsigned(d) << 24;
@@ -327,8 +337,9 @@ DEVICE unsigned add_larger_magnitudes(unsigned sum, unsigned a, unsigned b) {
   const unsigned n = min2(a, b);
   return sum + add_max2(max2(a, b), n, 4 * BIAS * BOTH_HALVES) - n;
 }
-// Half the sum of the absolute Hadamard coefficients: |a + b| + |a - b| = 2 max(|a|, |b|) saves the last butterfly and the half
-DEVICE unsigned satd_4x4(const Transformed &a, const unsigned *rows) {
+// Half the sum of the absolute Hadamard coefficients, over both halves of a word, each with 8 BIAS:
+// |a + b| + |a - b| = 2 max(|a|, |b|) saves the last butterfly and the half
+DEVICE unsigned satd_halves(const Transformed &a, const unsigned *rows) {
   unsigned sum = 0;
 #pragma unroll
   for (int half = 0; half < 2; half++) {
@@ -338,7 +349,16 @@ DEVICE unsigned satd_4x4(const Transformed &a, const unsigned *rows) {
     sum = add_larger_magnitudes(sum, r[0] + r[2], r[1] + r[3]);
     sum = add_larger_magnitudes(sum, r[0] - r[2] + 2 * BIAS * BOTH_HALVES, r[1] - r[3] + 2 * BIAS * BOTH_HALVES);
   }
+  return sum;
+}
+DEVICE unsigned satd_4x4(const Transformed &a, const unsigned *rows) {
+  const unsigned sum = satd_halves(a, rows);
   return (sum & 0xffff) + (sum >> 16) - 16 * BIAS;
+}
+// The SATDs of two predictions of a block, at most 8160 each, the first in the lower half
+DEVICE unsigned satd_4x4_pair(const Transformed &a, const unsigned *low, const unsigned *high) {
+  const unsigned one = satd_halves(a, low), two = satd_halves(a, high);
+  return __byte_perm(one, two, 0x5410) + __byte_perm(one, two, 0x7632) - 16 * BIAS * BOTH_HALVES;
 }
 DEVICE unsigned satd_4x4(const unsigned *a, const unsigned *b) { return satd_4x4(transformed(a), b); }
 // AC energy of a block: the sum of the absolute Hadamard coefficients without the DC

@@ -2,6 +2,7 @@
 // Samples of 8 bits only: words of four samples.
 #pragma once
 #include "decisions/quantise.cuh"
+#include "inter/motion_compensation.cuh"
 #include "residual/transform.cuh"
 
 // The 4x4 blocks of a macroblock's source, prepared for distortions and levels
@@ -63,26 +64,8 @@ DEVICE Limits limits_of(int qp) {
 // The prediction of block k, at `at` in the integer samples, at vector (x, y), and its distortion
 DEVICE unsigned predicted(const Source &source, int k, const Sample *luma, unsigned plane_size, int stride, int at, int x, int y, bool satd,
                           unsigned *p) {
-  // from immediate operands: table reads at different vectors would be serialised over lanes
-  const unsigned first = y & 1 ? QUARTER_SAMPLE_PAIRS_1 : QUARTER_SAMPLE_PAIRS_0, second = y & 1 ? QUARTER_SAMPLE_PAIRS_3 : QUARTER_SAMPLE_PAIRS_2;
-  const unsigned pair = (y & 2 ? second : first) >> (8 * (x & 3));
-  at += (y >> 2) * stride + (x >> 2);
-  const unsigned a = unsigned(at) + (pair & 3) * plane_size + (pair & 8 ? stride : 0) + (pair >> 2 & 1);
-  const unsigned b = unsigned(at) + (pair >> 4 & 3) * plane_size + (pair & 128 ? stride : 0) + (pair >> 6 & 1);
-  // all rows begin alike within their words, since a row of the reference is a whole number of words
-  const unsigned *words_a = reinterpret_cast<const unsigned *>(luma + (a & ~3u)), *words_b = reinterpret_cast<const unsigned *>(luma + (b & ~3u));
-  const int words = stride >> 2, next_a = a & 3 ? 1 : 0, next_b = b & 3 ? 1 : 0;
-  unsigned low[8], high[8];
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    low[i] = __ldg(words_a + i * words);
-    high[i] = __ldg(words_a + i * words + next_a);
-    low[4 + i] = __ldg(words_b + i * words);
-    high[4 + i] = __ldg(words_b + i * words + next_b);
-  }
+  load_quarter_samples(luma, plane_size, stride, unsigned(at + (y >> 2) * stride + (x >> 2)), x & 3, y & 3, p);
   const uint4 block_words = source.rows[0][k], more = source.rows[1][k];
-#pragma unroll
-  for (int i = 0; i < 4; i++) p[i] = average4(unaligned(low[i], high[i], a), unaligned(low[4 + i], high[4 + i], b));
   const Transformed t = {{block_words.x, block_words.y, block_words.z, block_words.w}, {more.x, more.y, more.z, more.w}};
   return satd ? satd_4x4(t, p) : sad_4x4(t.first, p);
 }

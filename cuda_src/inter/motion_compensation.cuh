@@ -4,6 +4,18 @@
 #include "simd.cuh"
 #include "tables.cuh"
 
+// 8.4.2.2.1: four rows of four samples at a quarter sample (fx, fy): averages of two of the reference's four planes. at: of the first
+// sample in a plane
+DEVICE void load_quarter_samples(const Sample *luma, unsigned plane_size, int stride, unsigned at, int fx, int fy, unsigned *out) {
+  // from immediate operands: table reads at different vectors would be serialised over lanes
+  const unsigned first = fy & 1 ? QUARTER_SAMPLE_PAIRS_1 : QUARTER_SAMPLE_PAIRS_0, second = fy & 1 ? QUARTER_SAMPLE_PAIRS_3 : QUARTER_SAMPLE_PAIRS_2;
+  const unsigned pair = (fy & 2 ? second : first) >> (8 * fx);
+  const Rows a = rows_from(luma + (at + (pair & 3) * plane_size + (pair & 8 ? stride : 0) + (pair >> 2 & 1)), stride);
+  const Rows b = rows_from(luma + (at + (pair >> 4 & 3) * plane_size + (pair & 128 ? stride : 0) + (pair >> 6 & 1)), stride);
+#pragma unroll
+  for (int i = 0; i < 4; i++) out[i] = average4(load_word(a, i), load_word(b, i));
+}
+
 // Where a vector's partition lies in its macroblock
 struct Partition {
   int x, y, w, h;  // 4x4 blocks
@@ -14,15 +26,7 @@ DEVICE void predict_luma(const Sample *luma, int width, int height, int pad, int
                          short2 v, unsigned *out) {
   const int x = clip3(0, width - 4 * partition.w - 1, x0 + 4 * partition.x + pad + (v.x >> 2)) + 4 * (bx - partition.x);
   const int y = clip3(0, height - 4 * partition.h - 1, y0 + 4 * partition.y + pad + (v.y >> 2)) + 4 * (by - partition.y);
-  const signed char *pair = QUARTER_SAMPLE_PAIRS[4 * (v.y & 3) + (v.x & 3)];
-  const Sample *a = luma + (size_t(pair[0]) * height + y + pair[2]) * width + x + pair[1];
-  const Sample *b = luma + (size_t(pair[3]) * height + y + pair[5]) * width + x + pair[4];
-  const bool same = a == b;
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const unsigned first = load_word(a + size_t(i) * width);
-    out[i] = same ? first : average4(first, load_word(b + size_t(i) * width));
-  }
+  load_quarter_samples(luma, unsigned(width) * unsigned(height), width, unsigned(y) * unsigned(width) + unsigned(x), v.x & 3, v.y & 3, out);
 }
 
 // Of a chroma plane of a reference with its border; width, height, pad: of luma

@@ -59,9 +59,10 @@ struct Frame {
   // to the lane's 4x4 block
   DEVICE int quarter(int lane) const { return 4 * (lane >> 1 & 1) * stride + 4 * (lane & 1); }
 };
-DEVICE void load_rows(const Sample *samples, int stride, unsigned *rows) {
+DEVICE void load_rows(const Sample *samples, int stride, unsigned *words) {
+  const Rows rows = rows_from(samples, stride);
 #pragma unroll
-  for (int i = 0; i < 4; i++) rows[i] = load_word(samples + i * stride);
+  for (int i = 0; i < 4; i++) words[i] = load_word(rows, i);
 }
 // Sum over the four lanes of a macroblock
 DEVICE int of_four(int sum) {
@@ -158,32 +159,38 @@ extern "C" __global__ void lookahead_camera(const MotionJob *__restrict__ jobs, 
   find_motion(job.tiny, job.other_tiny, mb_width, mb_height, job.totals, job.camera);
 }
 
+// Eight samples of row i
+struct Eight {
+  unsigned words[2];
+};
+DEVICE Eight load_eight(const Rows &rows, int i) {
+  const unsigned *first = rows.first + i * rows.words, a = __ldg(first), b = __ldg(first + 1), c = __ldg(rows.second + i * rows.words + 1);
+  return {{__funnelshift_r(a, b, rows.bits), __funnelshift_r(b, c, rows.bits)}};
+}
+
 // The best candidate of the coarse frames: rank in raster order. source, window: the 8x8 coarse samples round the macroblock, and
 // those at the same place plus the centre; a lane has a column of candidates
 DEVICE int coarse_rank(const Sample *source, const Sample *window, int stride, int lane) {
-  unsigned block[8][2], samples[8][2], best = ~0u;
-  window += lane - COARSE_X - COARSE_Y * stride;
+  const Rows of_source = rows_from(source, stride);
+  Rows of_window = rows_from(window + lane - COARSE_X - COARSE_Y * stride, stride);
+  Eight block[8], samples[8];
+  unsigned best = ~0u;
 #pragma unroll
   for (int i = 0; i < 8; i++) {
-    block[i][0] = load_word(source + i * stride);
-    block[i][1] = load_word(source + i * stride + 4);
-    samples[i][0] = load_word(window + i * stride);
-    samples[i][1] = load_word(window + i * stride + 4);
+    block[i] = load_eight(of_source, i);
+    if (i < 7) samples[i] = load_eight(of_window, i);
   }
-#pragma unroll 4
+#pragma unroll 5
   for (int dy = 0; dy < 2 * COARSE_Y; dy++) {
+    samples[7] = load_eight(of_window, 7);
+    of_window.first += of_window.words;
+    of_window.second += of_window.words;
     unsigned total = unsigned(mvd_bits(lane - COARSE_X, dy - COARSE_Y));
 #pragma unroll
-    for (int i = 0; i < 8; i++) total = sad4(samples[i][0], block[i][0], sad4(samples[i][1], block[i][1], total));
+    for (int i = 0; i < 8; i++) total = sad4(samples[i].words[0], block[i].words[0], sad4(samples[i].words[1], block[i].words[1], total));
     best = min(best, total << 10 | unsigned(dy * 2 * COARSE_X + lane));
-    if (dy == 2 * COARSE_Y - 1) break;
 #pragma unroll
-    for (int i = 0; i < 7; i++) {
-      samples[i][0] = samples[i + 1][0];
-      samples[i][1] = samples[i + 1][1];
-    }
-    samples[7][0] = load_word(window + (dy + 8) * stride);
-    samples[7][1] = load_word(window + (dy + 8) * stride + 4);
+    for (int i = 0; i < 7; i++) samples[i] = samples[i + 1];
   }
   return int(__reduce_min_sync(FULL_WARP, best) & 1023);
 }

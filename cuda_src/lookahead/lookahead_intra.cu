@@ -30,8 +30,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) lookahead_intra(const S
   make_values(values, reference, all, lane);
   const int left = 4 * (lane & 1), top = 4 * (lane >> 1 & 1);
   unsigned rows[4];
+  const Rows from = rows_from(plane + top * stride + left, stride);
 #pragma unroll
-  for (int i = 0; i < 4; i++) rows[i] = load_word(plane + (top + i) * stride + left);
+  for (int i = 0; i < 4; i++) rows[i] = load_word(from, i);
   const Transformed source_transform = transformed(rows);
   int least = 1 << 20;
 #pragma unroll 1

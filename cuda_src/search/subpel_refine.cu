@@ -13,26 +13,19 @@
 #include "costs/bit_costs.cuh"
 #include "search/partition_layers.cuh"
 
-constexpr int FIRST_LARGE_LAYER = 4, UNITS = 4 * LAYERS;  // unit 4 * layer + quadrant
+constexpr int FIRST_LARGE_LAYER = 4, UNITS = 4 * LAYERS, UNIT_BITS = 32;  // unit 4 * layer + quadrant
+constexpr int BLOCKS = 4;  // of a multiprocessor at once, whose registers limit them
 
-// Rows of samples from any address on; the stride is whole words, so that all rows begin at the same place of a word
-struct Rows {
-  const unsigned *first;
-  unsigned shift;
-  int words;
-};
-DEVICE Rows rows_from(const Sample *p, int stride) {
-  const uintptr_t at = reinterpret_cast<uintptr_t>(p);
-  return {reinterpret_cast<const unsigned *>(at & ~uintptr_t(3)), unsigned(at & 3) * 8, stride >> 2};
-}
-// The four samples from the first one on, and those from the second one on
-DEVICE void load_pair(const Rows &rows, int i, unsigned *left, unsigned *right) {
+// The four samples of row i from the first one on, and those from `bits` later on, 0 or 8; the word after the first is there
+DEVICE void load_pair(const Rows &rows, int i, unsigned bits, unsigned *left, unsigned *right) {
   const unsigned a = __ldg(rows.first + i * rows.words), b = __ldg(rows.first + i * rows.words + 1);
-  *left = __funnelshift_r(a, b, rows.shift);
-  *right = __funnelshift_rc(a, b, rows.shift + 8);
+  *left = __funnelshift_r(a, b, rows.bits);
+  *right = __funnelshift_rc(a, b, rows.bits + bits);
 }
-DEVICE unsigned load_word(const Rows &rows, int i) {
-  return __funnelshift_r(__ldg(rows.first + i * rows.words), __ldg(rows.first + i * rows.words + 1), rows.shift);
+DEVICE unsigned load_left(const Rows &rows, int i) {
+  unsigned left, right;
+  load_pair(rows, i, 0, &left, &right);
+  return left;
 }
 
 // This thread's block of the source
@@ -44,18 +37,33 @@ template <int METRIC>
 DEVICE unsigned distortion(const Current &current, const unsigned *prediction) {
   return METRIC == SATD ? satd_4x4(current.coefficients, prediction) : sad_4x4(current.rows, prediction);
 }
+// Those of two predictions, the first in the lower half
 template <int METRIC>
-DEVICE unsigned distortion(const Current &current, const unsigned *a, const unsigned *b) {
-  unsigned p[4];
+DEVICE unsigned distortions(const Current &current, const unsigned *low, const unsigned *high) {
+  return METRIC == SATD ? satd_4x4_pair(current.coefficients, low, high)
+                        : mad(sad_4x4(current.rows, high), HIGH_HALF, sad_4x4(current.rows, low));
+}
+// Those of the averages of a and b, and of c and d
+template <int METRIC>
+DEVICE unsigned distortions(const Current &current, const unsigned *a, const unsigned *b, const unsigned *c, const unsigned *d) {
+  unsigned low[4], high[4];
 #pragma unroll
-  for (int i = 0; i < 4; i++) p[i] = average4(a[i], b[i]);
-  return distortion<METRIC>(current, p);
+  for (int i = 0; i < 4; i++) {
+    low[i] = average4(a[i], b[i]);
+    high[i] = average4(c[i], d[i]);
+  }
+  return distortions<METRIC>(current, low, high);
 }
 
-// Read from another lane, so that the compiler cannot know that a byte is 0 or 1, and multiplies
-DEVICE void find_neighbours(Layer &layer) {
-  const unsigned bytes = pack4(layer.width > 1, layer.height > 1, layer.width > 2, layer.height > 2);
-  layer.shared = __shfl_sync(FULL_WARP, bytes, int(threadIdx.x) & 31);
+// The 4x4 block of lane `lane & 3` of a unit
+DEVICE int block_of(int unit, int lane) { return 8 * (unit >> 1 & 1) + 2 * (unit & 1) + 4 * (lane >> 1 & 1) + (lane & 1); }
+// What a lane of a unit has: in x its partition, its block and whether that is the partition's first, a byte each; y: Layer::shared.
+// Read from memory, so that the compiler cannot know that a byte of y is 0 or 1, and multiplies
+DEVICE uint2 describe_lane(int unit, int lane) {
+  const int block = block_of(unit, lane);
+  const Layer layer = layer_of(unit >> 2, block);
+  const bool first = !(block & 3 & (layer.width - 1)) && !(block >> 2 & (layer.height - 1));
+  return make_uint2(pack4(layer.partition, block, first, 0), pack4(layer.width > 1, layer.height > 1, layer.width > 2, layer.height > 2));
 }
 // Whether the partitions of this layer may still win by their integer costs; of the layers below 8x8, in this block's quadrant
 DEVICE bool worth_refining(const int *cost, int lam, int partition_mask, int every, int quiet, int layer, int block) {
@@ -75,154 +83,143 @@ DEVICE bool worth_refining(const int *cost, int lam, int partition_mask, int eve
   return cost[first] + cost[first + 1] < quarter + REFINE_MARGIN_8x4 * lam;
 }
 
-// One step. v[9]: distortions of this thread's block, the centre first, then the neighbours in raster order.
+// The neighbours, by their order: from 1 on, raster without the centre; x and y of each: 0, 1, 2 for a step of -1, 0, 1
+constexpr unsigned NEIGHBOURS_X = 0x24891u, NEIGHBOURS_Y = 0x2a501u;  // two bits each; 0 is the centre
+constexpr int PAIRS = 4;  // of neighbours whose distortions share a word: above and below, left and right, two of a row twice
+constexpr unsigned ORDER = 0x86315472u;  // of both neighbours of each pair, a digit each
+DEVICE constexpr int coordinate(unsigned neighbours, int order) { return int(neighbours >> (2 * order) & 3); }
+
+// One step: distortions of this thread's block at the neighbours, in the order of ORDER, and at the vector
 template <bool HALF, int METRIC, bool CENTRE>
-DEVICE void block_costs(const Current &current, const Sample *luma, unsigned plane_size, int stride, int x, int y, unsigned *v) {
+DEVICE void block_costs(const Current &current, const Sample *luma, unsigned plane_size, int stride, int x, int y, unsigned *pairs,
+                        unsigned *centre) {
   const int fx = x >> 1 & 1, fy = y >> 1 & 1, c = fx + 2 * fy;  // the vector is at a multiple of half a sample
   const int at = (y >> 2) * stride + (x >> 2);  // four planes stay below 2^32 bytes
   const int left = fx ? 0 : -1, up = fy ? 0 : -stride;
-  unsigned C[4], L[4], R[4], V[5];
+  unsigned C[4], L[4], R[4], V[5], D[5], E[5];
   Rows rows = rows_from(luma + (c * plane_size + at), stride);
   if (CENTRE || !HALF)
 #pragma unroll
-    for (int i = 0; i < 4; i++) C[i] = load_word(rows, i);
-  rows = rows_from(luma + ((c ^ 1) * plane_size + at + left), stride);
-#pragma unroll
-  for (int i = 0; i < 4; i++) load_pair(rows, i, &L[i], &R[i]);
+    for (int i = 0; i < 4; i++) C[i] = load_left(rows, i);
+  if (CENTRE) *centre = distortion<METRIC>(current, C);
   rows = rows_from(luma + ((c ^ 2) * plane_size + at + up), stride);
 #pragma unroll
-  for (int i = 0; i < 5; i++) V[i] = load_word(rows, i);
-  v[0] = CENTRE ? distortion<METRIC>(current, C) : 0;
-  if (HALF) {  // as early as possible, to save registers
-    v[4] = distortion<METRIC>(current, L);
-    v[5] = distortion<METRIC>(current, R);
-  }
+  for (int i = 0; i < 5; i++) V[i] = load_left(rows, i);
+  pairs[0] = HALF ? distortions<METRIC>(current, V, V + 1) : distortions<METRIC>(current, C, V, C, V + 1);
+  rows = rows_from(luma + ((c ^ 1) * plane_size + at + left), stride);
+#pragma unroll
+  for (int i = 0; i < 4; i++) load_pair(rows, i, 8, &L[i], &R[i]);
+  pairs[1] = HALF ? distortions<METRIC>(current, L, R) : distortions<METRIC>(current, C, L, C, R);
+  // a diagonal quarter sample: of C and D where one of both is between two samples, else of H and V
   const bool diagonal = HALF || c == 1 || c == 2;
-  rows = rows_from(luma + ((c ^ 3) * plane_size + at + left + up), stride);
-  unsigned D[5], E[5];
-  if (diagonal) {
+  rows = rows_from(luma + ((diagonal ? c ^ 3 : c ^ 2) * plane_size + at + up + (diagonal ? left : 0)), stride);
 #pragma unroll
-    for (int i = 0; i < 5; i++) load_pair(rows, i, &D[i], &E[i]);
-  }
-  if (HALF) {
-    v[2] = distortion<METRIC>(current, V);
-    v[7] = distortion<METRIC>(current, V + 1);
-    v[1] = distortion<METRIC>(current, D);
-    v[3] = distortion<METRIC>(current, E);
-    v[6] = distortion<METRIC>(current, D + 1);
-    v[8] = distortion<METRIC>(current, E + 1);
-  } else {
-    v[2] = distortion<METRIC>(current, C, V);
-    v[4] = distortion<METRIC>(current, C, L);
-    v[5] = distortion<METRIC>(current, C, R);
-    v[7] = distortion<METRIC>(current, C, V + 1);
-    if (!diagonal) {
+  for (int i = 0; i < 5; i++) load_pair(rows, i, diagonal ? 8 : 0, &D[i], &E[i]);
+  if (!HALF)
 #pragma unroll
-      for (int i = 0; i < 5; i++) D[i] = E[i] = V[i];
-    } else {
-#pragma unroll
-      for (int i = 0; i < 4; i++) L[i] = R[i] = C[i];
+    for (int i = 0; i < 4; i++) {
+      L[i] = diagonal ? C[i] : L[i];
+      R[i] = diagonal ? C[i] : R[i];
     }
-    v[1] = distortion<METRIC>(current, L, D);
-    v[3] = distortion<METRIC>(current, R, E);
-    v[6] = distortion<METRIC>(current, L, D + 1);
-    v[8] = distortion<METRIC>(current, R, E + 1);
-  }
+  pairs[2] = HALF ? distortions<METRIC>(current, D, E) : distortions<METRIC>(current, L, D, R, E);
+  pairs[3] = HALF ? distortions<METRIC>(current, D + 1, E + 1) : distortions<METRIC>(current, L, D + 1, R, E + 1);
+}
+
+// v and that of the lane 1 << i lanes away, if it belongs to the same partition
+DEVICE unsigned with_other(unsigned v, unsigned shared, int i) {
+  return mad(__shfl_xor_sync(FULL_WARP, v, 1 << i), unsigned(byte_of(shared, i)), v);
 }
 
 template <bool HALF, int METRIC, bool CENTRE>
-DEVICE void step(const Current &current, const Sample *luma, unsigned plane_size, int stride, int x0, int y0, const Layer &layer,
-                 int px, int py, int lam, int &x, int &y, int &cost) {
+DEVICE void step(const Current &current, const Sample *luma, unsigned plane_size, int stride, int x0, int y0, unsigned shared, int px,
+                 int py, int lam, int &x, int &y, int &cost) {
   constexpr int STEP = HALF ? 2 : 1;
-  unsigned v[9];
-  block_costs<HALF, METRIC, CENTRE>(current, luma, plane_size, stride, 4 * x0 + x, 4 * y0 + y, v);
-#pragma unroll
-  for (int n = CENTRE ? 0 : 1; n < 9; n++) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) v[n] = mad(__shfl_xor_sync(FULL_WARP, v[n], 1 << i), unsigned(byte_of(layer.shared, i)), v[n]);
-  }
-  int bx[3], by[3];
+  unsigned pairs[PAIRS], centre = 0;
+  block_costs<HALF, METRIC, CENTRE>(current, luma, plane_size, stride, 4 * x0 + x, 4 * y0 + y, pairs, &centre);
+  int bx[3], by[3];  // costs, and the order of a neighbour below, so that the least of equal costs is the first one's
 #pragma unroll
   for (int i = 0; i < 3; i++) {
-    bx[i] = lam * se_bits(x + (i - 1) * STEP - px);
-    by[i] = lam * se_bits(y + (i - 1) * STEP - py);
+    bx[i] = 16 * lam * se_bits(x + (i - 1) * STEP - px);
+    by[i] = 16 * lam * se_bits(y + (i - 1) * STEP - py);
   }
-  int best = CENTRE ? int(v[0]) + bx[1] + by[1] : cost, dx = 0, dy = 0;
+  int best = 16 * cost;
+  if (CENTRE) {
 #pragma unroll
-  for (int n = 1; n < 9; n++) {
-    const int i = n <= 4 ? (n - 1) % 3 : n % 3, j = n <= 4 ? (n - 1) / 3 : n / 3;  // n as in v: raster without the centre
-    const int total = int(v[n]) + bx[i] + by[j];
-    if (total < best) {
-      best = total;
-      dx = i - 1;
-      dy = j - 1;
+    for (int i = 0; i < 4; i++) centre = with_other(centre, shared, i);
+    best = int(16 * centre) + bx[1] + by[1];
+  }
+#pragma unroll
+  for (int k = 0; k < PAIRS; k++) {
+    unsigned pair = pairs[k];
+#pragma unroll
+    for (int i = 0; i < 3; i++) pair = with_other(pair, shared, i);  // eight blocks stay below 2^16
+    const unsigned sums[2] = {with_other(pair & 0xffff, shared, 3), with_other(pair >> 16, shared, 3)};
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const int order = int(ORDER >> (8 * k + 4 * h) & 15);
+      best = min(best, int(16 * sums[h]) + (bx[coordinate(NEIGHBOURS_X, order)] + by[coordinate(NEIGHBOURS_Y, order)] + order));
     }
   }
-  cost = best;
-  x += dx * STEP;
-  y += dy * STEP;
+  cost = best >> 4;
+  x += (coordinate(NEIGHBOURS_X, best & 15) - 1) * STEP;
+  y += (coordinate(NEIGHBOURS_Y, best & 15) - 1) * STEP;
 }
-
-// The 4x4 block of lane `lane & 3` of a unit
-DEVICE int block_of(int unit, int lane) { return 8 * (unit >> 1 & 1) + 2 * (unit & 1) + 4 * (lane >> 1 & 1) + (lane & 1); }
-// Whether a block is the first one of its partition
-DEVICE bool is_first(const Layer &layer, int block) { return (block & 3) % layer.width == 0 && (block >> 2) % layer.height == 0; }
 
 template <bool QUARTER, int HALF_METRIC, int QUARTER_METRIC>
 DEVICE void refine(const Sample *source, const Sample *luma, int width, int height, int pad, const short2 *predictor,
                    const uint8_t *__restrict__ qp, int partition_mask, int every, int quiet, int row0, int mb_width, int *cost,
                    short2 *mv) {
-  SHARED(uint8_t, listed, 2 * MACROBLOCKS * UNITS);  // units of large partitions, the others
+  SHARED(uint8_t, listed, 2 * MACROBLOCKS * UNITS);  // units of large partitions, the others; above them the macroblock
   SHARED(int, counts, 2);
-  wait_for_the_kernel_before();
+  SHARED(uint2, lanes, 4 * UNITS);
   const int my = int(blockIdx.y) + row0, first_mb = my * mb_width + int(blockIdx.x) * MACROBLOCKS;
   const int macroblocks = min(MACROBLOCKS, mb_width - int(blockIdx.x) * MACROBLOCKS), thread = int(threadIdx.x);
   if (thread < 2) counts[thread] = 0;
+  if (thread < 4 * UNITS) lanes[thread] = describe_lane(thread >> 2, thread);
+  wait_for_the_kernel_before();
   __syncthreads();
+  const int own_mb = first_mb + thread / UNITS, own_unit = thread % UNITS;
   bool dropped = false;
   if (thread < macroblocks * UNITS) {
-    const int mb = first_mb + thread / UNITS, unit = thread % UNITS, layer = unit >> 2, large = layer >= FIRST_LARGE_LAYER;
-    dropped = !worth_refining(cost + mb * 41, LAMBDA[qp[mb]], partition_mask, every, quiet, layer, block_of(unit, 0));
-    if (!dropped && !(large && unit & 3)) {
+    const int layer = own_unit >> 2, large = layer >= FIRST_LARGE_LAYER;
+    dropped = !worth_refining(cost + own_mb * 41, LAMBDA[qp[own_mb]], partition_mask, every, quiet, layer, block_of(own_unit, 0));
+    if (!dropped && !(large && own_unit & 3)) {
       uint8_t *to = listed + (large ? 0 : MACROBLOCKS * UNITS) + atomicAdd(counts + !large, large ? 4 : 1);
-      for (int k = 0; k < (large ? 4 : 1); k++) to[k] = uint8_t(thread + k);
+      for (int k = 0; k < (large ? 4 : 1); k++) to[k] = uint8_t(thread / UNITS * UNIT_BITS + own_unit + k);
     }
   }
   __syncthreads();
   if (dropped) {
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-      const int block = block_of(thread % UNITS, k);
-      const Layer layer = layer_of(thread % UNITS >> 2, block);
-      if (is_first(layer, block)) cost[(first_mb + thread / UNITS) * 41 + layer.partition] = COST_NOT_REFINED;
+      const unsigned lane = lanes[4 * own_unit + k].x;
+      if (byte_of(lane, 2)) cost[own_mb * 41 + byte_of(lane, 0)] = COST_NOT_REFINED;
     }
   }
-  const int large = counts[0], all = large + counts[1], lane = thread & 31;
+  const int large = counts[0], all = large + counts[1];
+  const unsigned plane_size = unsigned(width) * unsigned(height);
 #pragma unroll 1
   for (int next = thread >> 5 << 3; next < all; next += THREADS / 4) {
-    const int at = next + (lane >> 2);
+    const int at = next + (thread >> 2 & 7);
     const bool live = at < all;
     const int place_in_list = live ? at : next;
-    const int listed_unit = listed[place_in_list < large ? place_in_list : MACROBLOCKS * UNITS + place_in_list - large];
-    const int mb = first_mb + listed_unit / UNITS, unit = listed_unit % UNITS, block = block_of(unit, lane), lam = LAMBDA[qp[mb]];
-    Layer layer = layer_of(unit >> 2, block);
-    const int index = mb * 41 + layer.partition;
-    const bool first = live && is_first(layer, block);
-    const int xs = (mb - my * mb_width) * 16 + (block & 3) * 4, ys = my * 16 + (block >> 2) * 4;
+    const int unit = listed[place_in_list < large ? place_in_list : MACROBLOCKS * UNITS + place_in_list - large];
+    const uint2 lane = lanes[unit % UNIT_BITS * 4 + (thread & 3)];
+    const int across = int(blockIdx.x) * MACROBLOCKS + unit / UNIT_BITS, mb = my * mb_width + across, block = byte_of(lane.x, 1);
+    const int index = mb * 41 + byte_of(lane.x, 0), xs = across * 16 + (block & 3) * 4, ys = my * 16 + (block & 12), lam = LAMBDA[qp[mb]];
     Current current;
+    const unsigned *from = reinterpret_cast<const unsigned *>(source) + (unsigned(ys) * unsigned(mb_width) * 4u + unsigned(xs) / 4u);
 #pragma unroll
-    for (int i = 0; i < 4; i++) current.rows[i] = __ldg(reinterpret_cast<const unsigned *>(source + size_t(ys + i) * mb_width * 16 + xs));
+    for (int i = 0; i < 4; i++) current.rows[i] = __ldg(from + i * mb_width * 4);
     current.coefficients = transformed(current.rows);
-    find_neighbours(layer);
     const short2 p = predictor[mb], start = mv[index];
     int x = start.x, y = start.y, value = cost[index];
-    const unsigned plane_size = unsigned(width) * unsigned(height);
-    step<true, HALF_METRIC, HALF_METRIC != SAD>(current, luma, plane_size, width, xs + pad, ys + pad, layer, p.x, p.y, lam, x, y, value);
+    step<true, HALF_METRIC, HALF_METRIC != SAD>(current, luma, plane_size, width, xs + pad, ys + pad, lane.y, p.x, p.y, lam, x, y, value);
     if (QUARTER)
-      step<false, QUARTER_METRIC, QUARTER_METRIC != HALF_METRIC>(current, luma, plane_size, width, xs + pad, ys + pad, layer, p.x,
-                                                                 p.y, lam, x, y, value);
+      step<false, QUARTER_METRIC, QUARTER_METRIC != HALF_METRIC>(current, luma, plane_size, width, xs + pad, ys + pad, lane.y, p.x, p.y,
+                                                                 lam, x, y, value);
     __syncwarp();
-    if (first) {
+    if (live && byte_of(lane.x, 2)) {
       cost[index] = value;
       mv[index] = make_short2(short(x), short(y));
     }
@@ -231,21 +228,15 @@ DEVICE void refine(const Sample *source, const Sample *luma, int width, int heig
 
 // source Sample[H, W]; luma Sample[4, height, width] with its border; predictor int16[n_mb, 2]; cost int32[n_mb, 41] and
 // mv int16[n_mb, 41, 2] in place; quiet: see QUIET, 0 above subme QUICK. Grid: MACROBLOCKS across, rows.
-// blocks: minimum blocks a multiprocessor; for three the last kernel lacks a few registers, from sm_100 on the one before too.
-#define REFINE(name, blocks, ...)                                                                                       \
-  extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(const Sample *__restrict__ source,                      \
+#define REFINE(name, ...)                                                                                                \
+  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) name(const Sample *__restrict__ source,                  \
       const Sample *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor,            \
       const uint8_t *__restrict__ qp, int partition_mask, int every, int quiet, int row0, int mb_width, int *cost,      \
       short2 *mv) {                                                                                                     \
     refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, qp, partition_mask, every, quiet, row0, mb_width, cost,  \
                         mv);                                                                                            \
   }
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-#define MIXED_BLOCKS 2
-#else
-#define MIXED_BLOCKS 3
-#endif
-REFINE(refine_half_sad, 3, false, SAD, SAD)
-REFINE(refine_sad_sad, 3, true, SAD, SAD)
-REFINE(refine_sad_satd, MIXED_BLOCKS, true, SAD, SATD)
-REFINE(refine_satd_satd, 2, true, SATD, SATD)
+REFINE(refine_half_sad, false, SAD, SAD)
+REFINE(refine_sad_sad, true, SAD, SAD)
+REFINE(refine_sad_satd, true, SAD, SATD)
+REFINE(refine_satd_satd, true, SATD, SATD)
