@@ -25,8 +25,8 @@ from .encode_frames import FAILED
 from .interrupt import INTERRUPTED, Interrupted, StopSignals
 
 _MOST_BYTES = 1 << 26  # of LIST
-_OF_ONE_VIDEO = ("audio", "pass_", "stats", "qpfile", "dump_yuv", "csv", "mb_csv", "mb_npz", "json", "trace", "trace_png",
-                 "rate_png", "ray", "ray_gpus", "verbose", "progress")  # fmt: skip
+_OF_ONE_VIDEO = ("audio", "tcfile_in", "pass_", "stats", "qpfile", "dump_yuv", "csv", "mb_csv", "mb_npz", "json", "trace",
+                 "trace_png", "rate_png", "ray", "ray_gpus", "verbose", "progress")  # fmt: skip
 _OF_THE_BATCH = "batch", "workers", "devices", "quiet"
 ALL = "all"  # GPUs
 ON_A_GPU = 2  # processes; more are slower (docs/tried.md)

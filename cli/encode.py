@@ -13,6 +13,7 @@ from ..encoder.errors import InputError, OptionError
 from ..encoder.files.left_out import of_tags
 from ..encoder.files.opening import open_inputs
 from ..encoder.files.output import SEGMENT_SECONDS, check_distinct, is_playlist
+from ..encoder.files.timecodes import TimesOfFile, read_timecodes
 from ..encoder.files.video import Source, VideoFormat, check_input_res, take_over
 from ..encoder.prepare_kernels import prepare
 from ..encoder.session import Session, open_session
@@ -42,7 +43,7 @@ def _check_files(
 ) -> None:
     """OptionError if an output is also an input or another output, or cannot be drawn."""
     inputs = {f"input {k + 1}" if k else "input": name for k, name in enumerate(source_names)}
-    inputs |= {name: option_texts[name] for name in ("qpfile", "tuning", "cqm") if option_texts.get(name)}
+    inputs |= {name: option_texts[name] for name in ("qpfile", "tuning", "cqm", "tcfile_in") if option_texts.get(name)}
     outputs = {"output": output_name} | {name: reports[name.replace("-", "_")] for name in _REPORT_FILES}
     if is_playlist(output_name, reports["muxer"]):
         from ..mp4.playlists import init_name  # few need it
@@ -68,8 +69,14 @@ def _open_outputs(
 ) -> tuple[Config, Sinks, OutputTimes]:
     """The settings for an input, and the outputs. names: of the first input, of all together, of the output."""
     first_name, source_name, output_name = names
+    timecodes = None if reports["tcfile_in"] is None else read_timecodes(reports["tcfile_in"])
+    if timecodes is not None:
+        option_texts = {"fps": timecodes.fps} | option_texts
     times = source.times if "fps" not in option_texts else None
-    config = make_config(source_name, source.format, reports["input_res"], option_texts, times is not None)
+    has_times = times is not None or timecodes is not None
+    config = make_config(source_name, source.format, reports["input_res"], option_texts, has_times)
+    if timecodes is not None:
+        times = TimesOfFile(timecodes, config.video.fps, config.video.seek)
     if reports["ray"] is not None:
         on_ray.check_config(config)
     check_frames(config.rate.first_pass, config.rate.stats, expected_frames(source.format, config))
@@ -80,7 +87,8 @@ def _open_outputs(
         config = config._replace(coding=config.coding._replace(bits_by_kind=True))
     if clock.times is not None and sinks.stream.keeps_times:
         if config.hrd.nal_hrd != "none":
-            raise OptionError("is for a constant frame rate, and the input has times: say --fps", "nal-hrd")
+            without = "say --fps" if timecodes is None else "leave out --tcfile-in"
+            raise OptionError(f"is for a constant frame rate, and the frames have times: {without}", "nal-hrd")
         config = config._replace(video=config.video._replace(fixed_frame_rate=False))
     return config, sinks, clock
 

@@ -50,7 +50,7 @@ def encode_frames(run: Run, stop: StopSignals) -> int:
         run.problems.append(f"{run.name}: the last frame is cut off: {left}, {n_written} encoded")
     if not run.written and not stop.is_requested:
         raise InputError(run.problems[0] if run.problems else _nothing(run, config))
-    for warning in warnings_after(run.name, run.clock.times, run.sinks.stream, config):
+    for warning in warnings_after(run.name, run.clock.times, run.sinks.stream, config, run.written):
         run.warn(warning)
     if run.written:
         finish(run)

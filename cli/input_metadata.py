@@ -9,6 +9,7 @@ from ..encoder.errors import OptionError
 from ..encoder.files.names import size_from_name
 from ..encoder.files.opening import container_of
 from ..encoder.files.output import PacketSink
+from ..encoder.files.timecodes import TimesOfFile
 from ..encoder.files.times import FrameTimes
 from ..encoder.files.video import Source, VideoFormat
 from ..encoder.settings.config import Config
@@ -48,14 +49,17 @@ def warnings_before(name: str, video: VideoFormat, sink: PacketSink, reports: di
     return lines
 
 
-def warnings_after(name: str, times: FrameTimes | None, sink: PacketSink, config: Config) -> list[str]:
-    """Warnings that only the whole input allows."""
-    if times is None or not times.is_variable or sink.keeps_times:
-        return []
-    return [
-        f"{name} has a variable frame rate, which a plain stream cannot say: it is {config.video.fps} frames/s "
-        "throughout; .mp4, .mkv and .mov keep the times"
-    ]
+def warnings_after(name: str, times: FrameTimes | None, sink: PacketSink, config: Config, count: int) -> list[str]:
+    """Warnings that only the whole input allows. count: of frames."""
+    lines = []
+    if isinstance(times, TimesOfFile) and (missing := times.without_times(count)):
+        lines.append(f"the last {missing} of {count} frames have no time in the file of --tcfile-in: each lasts as the last")
+    if times is not None and times.is_variable and not sink.keeps_times:
+        lines.append(
+            f"{name} has a variable frame rate, which a plain stream cannot say: it is {config.video.fps} frames/s "
+            "throughout; .mp4, .mkv and .mov keep the times"
+        )
+    return lines
 
 
 def tags_from(tags: FileTags, config: Config) -> FileTags:
@@ -104,6 +108,8 @@ def notes(name: str, video: VideoFormat, config: Config, option_texts: dict[str,
         lines.append(f"--input-res {video.width}x{video.height} overrides {named_size[0]}x{named_size[1]} of the file's name")
     if "fps" in option_texts and video.fps not in (None, config.video.fps):
         lines.append(f"--fps {config.video.fps} overrides {video.fps} of the {'name' if is_raw else 'input'}")
+    elif "tcfile_in" in option_texts and "fps" not in option_texts:
+        lines.append(f"{float(config.video.fps):.6g} fps on average by --tcfile-in")
     elif "fps" not in option_texts and video.file_type in ("raw", "images"):
         what = "raw video has" if is_raw else "images have"
         lines.append(

@@ -142,6 +142,9 @@ OPTIONS: tuple[Option, ...] = (
            choices=_same("auto", "raw", "y4m", "av"), scope=CLI),
     Option("fps", "Input", read_fps, Fraction(25), "frames per second: 25, 12.5 or 30000/1001; 29.97 means that, 23.976 "
            "means 24000/1001. Without it: that of the input, or of a raw file's name (x_352x288_30.yuv)", "RATE"),
+    Option("tcfile_in", "Input", read_text, None, "times of the frames, in place of those of the input: timecode format v1 "
+           "or v2, as of mkvtoolnix. Into .mp4, .mkv and .mov; --fps then is what rate control counts by, and without it the "
+           "file's average rate", "FILE", scope=CLI),
     Option("seek", "Input", read_int, 0, "number of the first frame to encode; the input begins with frame 0", "INT", 0,
            MOST_COUNT, scope=CLI),
     Option("frames", "Input", read_int, 0, "encode at most this many frames; 0 = all", "INT", 0, MOST_COUNT, scope=CLI),

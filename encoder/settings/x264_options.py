@@ -11,7 +11,7 @@ _NO_CABAC = "entropy coding is CAVLC in Baseline profile, see --profile and --no
 _NO_8X8 = "the 8x8 transform is a tool of High profile, see --profile and --no-8x8dct"
 _NO_INTERLACE = "frames are progressive, deinterlace before: ffmpeg -i IN -vf yadif out.y4m"
 _BLURAY = "say its limits one by one, as --level 4.1 --slices 4 --vbv-maxrate 40000 --vbv-bufsize 30000 --nal-hrd vbr"
-_TIMES = "times come from the input: give a .mp4 or .mkv that has them, or --fps"
+_TIMES = "times come from the input, which may be a .mp4 or .mkv, from --tcfile-in or from --fps"
 _CONVERT = "convert before: ffmpeg -i IN -pix_fmt yuv420p out.y4m"
 _RESIZE = "filter and scale before: ffmpeg -i IN -vf FILTERS -f yuv4mpegpipe - | h264lite encode - OUT"
 _MESSAGES = "redirect messages: h264lite encode IN OUT 2> FILE"
@@ -42,7 +42,7 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
         "alternative_transfer": "undef", "frame_packing": "",
     },
     "there is one sequence parameter set, with number 0": {"sps_id": "0"},
-    _TIMES: {"tcfile_in": "", "tcfile_out": "", "timebase": ""},
+    _TIMES: {"tcfile_out": "", "timebase": ""},
     _MESSAGES: {"log_file": "", "log_file_level": ""},
     "IN is - for standard input, and --demuxer says its format": {"stdin": ""},
     "choose --profile baseline, main or high": {"avcintra_class": "", "avcintra_flavor": ""},
