@@ -152,16 +152,16 @@ def second_weights(current: PlaneSums, reference: PlaneSums, first: Weights) -> 
     """
     counts, weighted = current.block_counts(), first.flags & LUMA_WEIGHTED
     log2 = first.luma_log2 if weighted else _SECOND_LOG2
-    one = 1 << log2, 0
+    one, needed = (1 << log2, 0), _SAVED_BY_NONE if weighted else _SAVED_BY_SECOND
     served, missing = _weighted_differences(current, reference, log2, first[2:4] if weighted else one)
-    if missing * _SAVED_BY_NONE[1] < _SAVED_BY_NONE[0] * current.count << log2:
+    if missing * needed[1] < needed[0] * current.count << log2:
         return None
     badly = served > _BADLY * counts << log2
     if np.count_nonzero(badly) * _LEAST_SHARE < badly.size:
         return None
     now, before = (sums.blocks[badly].astype(np.int64) * _LEVELS // counts[badly] for sums in (current, reference))
     missed = int(np.partition(now - before, len(now) // 2)[len(now) // 2]) // _LEVELS
-    tried = [one, (1 << log2, missed)]
+    tried = [(1 << log2, offset) for offset in ((0, missed) if weighted else (missed,) if missed else ())]
     if scaled := len(now) * int((before * before).sum()) - int(before.sum()) ** 2:
         variance = len(now) * int((now * now).sum()) - int(now.sum()) ** 2
         weight = _ratio(variance << 2 * log2, scaled)
