@@ -33,7 +33,7 @@ TOOLS: dict[str, dict[str, Any]] = {
     "no CABAC": {"no_cabac": True}, "no 8x8 transform": {"no_8x8dct": True}, "no Intra 8x8": {"partitions": "p8x8,p4x4,i4x4"},
     "no partitions below 16x16": {"partitions": "i8x8,i4x4"}, "no trellis": {"trellis": 0}, "subme 5": {"subme": 5},
     "subme 7": {"subme": 7}, "no deblocking": {"no_deblock": True}, "merange 8": {"merange": 8}, "ref 2": {"ref": 2},
-    "ref 3": {"ref": 3}, "weightp 1": {"weightp": 1}, "no pyramid": {"b_pyramid": "none"}, "b-adapt 0": {"b_adapt": 0},
+    "ref 3": {"ref": 3}, "weightp 0": {"weightp": 0}, "no pyramid": {"b_pyramid": "none"}, "b-adapt 0": {"b_adapt": 0},
     "b-adapt 2": {"b_adapt": 2}, "no weightb": {"no_weightb": True}, "pbratio 1.3": {"pbratio": 1.3},
     "bframes 1": {"bframes": 1}, "bframes 2": {"bframes": 2}, "bframes 8, dyadic": {"bframes": 8, "b_pyramid": "dyadic"},
 }  # fmt: skip

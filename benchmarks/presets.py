@@ -38,7 +38,7 @@ BASE = "x264 same tools"
 # Values of each option in the order of their time: --around takes those beside the preset's own
 LADDERS: dict[str, tuple[Any, ...]] = {
     "subme": tuple(range(8)), "trellis": (0, 1), "ref": (1, 2, 3, 4, 6, 8), "merange": (4, 8, 16, 24, 32),
-    "partitions": ("none", "p8x8,i8x8", "all"), "weightp": (0, 1), "no_deblock": (True, False), "no_8x8dct": (True, False),
+    "partitions": ("none", "p8x8,i8x8", "all"), "weightp": (0, 1, 2), "no_deblock": (True, False), "no_8x8dct": (True, False),
     "no_cabac": (True, False),
 }  # fmt: skip
 LEAST_TIMED = 48  # so that threads have frames beside each other

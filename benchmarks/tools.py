@@ -32,7 +32,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "with subme 7": {"subme": 7},
     "with ref 2": {"ref": 2},
     "with ref 3": {"ref": 3},
-    "with weightp 1": {"weightp": 1},
+    "no weightp": {"weightp": 0},
     "with range 32": {"merange": 32},
 }
 

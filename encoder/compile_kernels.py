@@ -10,7 +10,8 @@ import time
 
 import numpy as np
 
-from ..cpu_simd.layout import RGB_DTYPES
+from ..cpu_simd.inter.weighting import weight_reference
+from ..cpu_simd.layout import N_WEIGHTS, RGB_DTYPES
 from ..jit.atomics import wait_until
 from ..jit.listing import list_versions
 from ..scheduler.frames.host_rgb import RgbFrame
@@ -57,6 +58,9 @@ def _call_all(options: OptionValues) -> None:
     fixed = {**options, "threads": 1}
     _encode(fixed | {"b_adapt": 0, "scenecut": 0})
     _encode(fixed)
+    if options.get("weightp"):  # black frames do not fade
+        luma = np.zeros((4, 48, 48), np.uint8)
+        weight_reference(luma, np.zeros(N_WEIGHTS, np.int32), 16, 0, 1, luma)
     if options["threads"] > 1:
         numbers = np.zeros(1, np.int64)
         pairs, triples = np.zeros((1, 2), np.int64), np.zeros((1, 3), np.int64)

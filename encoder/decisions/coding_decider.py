@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...scheduler.frame_spec import FrameSpec
+from ...scheduler.frame_spec import B, FrameSpec
 from ...scheduler.frames.device_frame import GpuSource
 from ...scheduler.frames.frame import Frame, HostFrame
 from ..encoded_frame import InBuffer
@@ -79,7 +79,7 @@ class CodingDecider:
         if self._rate is not None:
             spec, ahead = self._rate.assign_qp(spec, ahead)
         if self._weighting is not None:
-            spec = self._weighting.of(spec, self._sums(frame, planes))
+            spec = self._weighting.of(spec, None if spec.frame_type == B else self._sums(frame, planes))
         if self._config.coding.aq_mode and not spec.mb_qp:  # else decided with the QP
             spec = self._with_mb_qp(spec, frame, planes)
         if spec.qp_offsets:

@@ -6,12 +6,15 @@ decides the same.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isqrt
 
 import numpy as np
 
 from ...cpu_simd.inter.weighting import block_sums
 from ...cpu_simd.layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, SUM_BLOCK, SUM_LINES
+from ...cpu_simd.source.block_differences import least_differences
+from ...jit.kernel import OneVersion
 from ...scheduler.frame_spec import MOST_ENTRIES, UNWEIGHTED, FrameSpec, P, Weights
 from ...standard.sample_format import chroma_shape
 
@@ -22,13 +25,15 @@ _BADLY = 2  # samples: difference of the means of a block
 _LEAST_SHARE = 16  # one of so many blocks
 _SECOND_LOG2 = 6  # of the denominator where the first weights have none
 _SAVED_BY_NONE, _SAVED_BY_SECOND = (1, 2), (1, 1)  # as _LEAST_SAVING, by a second entry: less is by motion
+_MOST_LEFT = 3, 5  # of the differences, by a second entry beside one without weights: motion leaves more
 _LEVELS = 16  # parts of a sample in means of blocks
+_block_sums, _least_differences = map(OneVersion, (block_sums, least_differences))
 
 
 @dataclass(frozen=True, eq=False)
 class PlaneSums:
     """Of one plane of a source frame: samples that count, by line and column; their sum, sum of squares, sums of blocks
-    int64[h, w].
+    int32[h, w].
     """
 
     height: int
@@ -43,9 +48,8 @@ class PlaneSums:
         return self.height * self.width
 
     def block_counts(self) -> np.ndarray:
-        """int64[h, w]: samples that count in each block."""
-        rows = np.diff([*range(0, self.height, SUM_BLOCK // SUM_LINES), self.height])
-        return np.outer(rows, np.diff([*range(0, self.width, SUM_BLOCK), self.width]))
+        """int32[h, w]: samples that count in each block."""
+        return _block_counts(self.height, self.width)
 
     @property
     def scaled_variance(self) -> int:
@@ -66,8 +70,8 @@ def plane_sums(plane: np.ndarray) -> PlaneSums:
     lines = np.ascontiguousarray(plane[::SUM_LINES])
     height, width = lines.shape
     blocks = np.empty((-(-height // (SUM_BLOCK // SUM_LINES)), -(-width // SUM_BLOCK)), np.int32)
-    squares = int(block_sums(lines, blocks))
-    return PlaneSums(height, width, int(blocks.sum(dtype=np.int64)), squares, blocks.astype(np.int64))
+    squares = int(_block_sums.call(lines, blocks))
+    return PlaneSums(height, width, int(blocks.sum(dtype=np.int64)), squares, blocks)
 
 
 def sums_of_blocks(block_sums: np.ndarray, width: int, height: int) -> Sums:
@@ -75,9 +79,10 @@ def sums_of_blocks(block_sums: np.ndarray, width: int, height: int) -> Sums:
     planes, at = [], 0
     for high, wide in ((height, width), *2 * [chroma_shape(height, width)]):
         shape = -(-high // SUM_BLOCK), -(-wide // SUM_BLOCK)
-        blocks, squares = block_sums[:, at : at + shape[0] * shape[1]].astype(np.int64)
+        blocks, squares = block_sums[:, at : at + shape[0] * shape[1]]
         at += blocks.size
-        planes.append(PlaneSums(-(-high // SUM_LINES), wide, int(blocks.sum()), int(squares.sum()), blocks.reshape(shape)))
+        total, all_squares = (int(sums.sum(dtype=np.int64)) for sums in (blocks, squares))
+        planes.append(PlaneSums(-(-high // SUM_LINES), wide, total, all_squares, blocks.reshape(shape).copy()))
     return tuple(planes)
 
 
@@ -105,12 +110,13 @@ def plane_weight(current: PlaneSums, reference: PlaneSums) -> PlaneWeight | None
     offset = max(-128, min(127, offset))
     if (log2, weight, offset) == (0, 1, 0):
         return None
-    counts = current.block_counts()
-    pairs = (1 << log2, 0), (weight, offset)
-    before, after = (int(_weighted_differences(current, reference, counts, log2, pair).sum()) for pair in pairs)
+    before = _weighted_differences(current, reference, log2, (1 << log2, 0))[1]
+    least = _LEAST_SAVING[0] * current.count << log2
+    if before * _LEAST_SAVING[1] < least:
+        return None
+    after = _weighted_differences(current, reference, log2, (weight, offset))[1]
     gained = after * _LEAST_GAIN[1] <= before * _LEAST_GAIN[0]
-    saved = (before - after) * _LEAST_SAVING[1] >= _LEAST_SAVING[0] * current.count << log2
-    return PlaneWeight(log2, weight, offset) if gained and saved else None
+    return PlaneWeight(log2, weight, offset) if gained and (before - after) * _LEAST_SAVING[1] >= least else None
 
 
 def weights(current: Sequence[PlaneSums], reference: Sequence[PlaneSums]) -> Weights:
@@ -146,26 +152,30 @@ def second_weights(current: PlaneSums, reference: PlaneSums, first: Weights) -> 
     """
     counts, weighted = current.block_counts(), first.flags & LUMA_WEIGHTED
     log2 = first.luma_log2 if weighted else _SECOND_LOG2
-    one = 1 << log2, 0
-    served = _weighted_differences(current, reference, counts, log2, first[2:4] if weighted else one)
-    badly = served > _BADLY * counts << log2
-    if badly.sum() * _LEAST_SHARE < badly.size:
+    one, needed = (1 << log2, 0), _SAVED_BY_NONE if weighted else _SAVED_BY_SECOND
+    served, missing = _weighted_differences(current, reference, log2, first[2:4] if weighted else one)
+    if missing * needed[1] < needed[0] * current.count << log2:
         return None
-    now, before = (sums.blocks[badly] * _LEVELS // counts[badly] for sums in (current, reference))
-    missed = int(sorted(now - before)[len(now) // 2]) // _LEVELS
-    tried = [one, (1 << log2, missed)]
+    badly = served > _BADLY * counts << log2
+    if np.count_nonzero(badly) * _LEAST_SHARE < badly.size:
+        return None
+    now, before = (sums.blocks[badly].astype(np.int64) * _LEVELS // counts[badly] for sums in (current, reference))
+    missed = int(np.partition(now - before, len(now) // 2)[len(now) // 2]) // _LEVELS
+    tried = [(1 << log2, offset) for offset in ((0, missed) if weighted else (missed,) if missed else ())]
     if scaled := len(now) * int((before * before).sum()) - int(before.sum()) ** 2:
         variance = len(now) * int((now * now).sum()) - int(now.sum()) ** 2
         weight = _ratio(variance << 2 * log2, scaled)
         total = (int(now.sum()) << log2) - weight * int(before.sum())
         tried.append((weight, _rounded(total, _LEVELS * len(now) << log2)))
-    best, least = None, int(served.sum())
+    best, least = None, missing
     for weight, offset in tried:
         pair = weight, max(-128, min(127, offset))
         if weight < 128 or (weighted and pair == one):
-            left = int(np.minimum(served, _weighted_differences(current, reference, counts, log2, pair)).sum())
+            left = int(np.minimum(served, _weighted_differences(current, reference, log2, pair)[0]).sum(dtype=np.int64))
             saving = _SAVED_BY_NONE if pair == one else _SAVED_BY_SECOND
-            if left < least and (int(served.sum()) - left) * saving[1] >= saving[0] * current.count << log2:
+            if not weighted and left * _MOST_LEFT[1] > missing * _MOST_LEFT[0]:
+                continue
+            if left < least and (missing - left) * saving[1] >= saving[0] * current.count << log2:
                 best, least = pair, left
     if best is None or best == one:
         return None if best is None else UNWEIGHTED
@@ -204,19 +214,20 @@ def _rounded(value: int, by: int) -> int:
     return (2 * value + by) // (2 * by)
 
 
+@lru_cache(maxsize=8)
+def _block_counts(height: int, width: int) -> np.ndarray:
+    """See PlaneSums.block_counts; not to be written."""
+    rows = np.diff([*range(0, height, SUM_BLOCK // SUM_LINES), height])
+    return np.outer(rows, np.diff([*range(0, width, SUM_BLOCK), width])).astype(np.int32)
+
+
 def _weighted_differences(
-    current: PlaneSums, reference: PlaneSums, counts: np.ndarray, log2: int, pair: Sequence[int]
-) -> np.ndarray:
-    """_differences, times 2^log2, with weight and offset; counts: of the samples of the blocks."""
-    return _differences(current.blocks << log2, pair[0] * reference.blocks + (pair[1] * counts << log2))
-
-
-def _differences(current: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Of each block the least difference from a block of the reference at most one block away: motion counts not."""
-    height, width = current.shape
-    padded = np.pad(reference, 1, mode="edge")
-    least = np.abs(current - reference)
-    for y in range(3):
-        for x in range(3):
-            np.minimum(least, np.abs(current - padded[y : y + height, x : x + width]), out=least)
-    return least
+    current: PlaneSums, reference: PlaneSums, log2: int, pair: Sequence[int]
+) -> tuple[np.ndarray, int]:  # fmt: skip
+    """least_differences int32[h, w] from the reference with weight and offset, times 2^log2, and their sum."""
+    weight, offset = pair
+    predicted = reference.blocks if weight == 1 else weight * reference.blocks
+    if offset:
+        predicted = predicted + (offset << log2) * current.block_counts()
+    least = np.empty_like(predicted)
+    return least, int(_least_differences.call(current.blocks << log2 if log2 else current.blocks, predicted, least))

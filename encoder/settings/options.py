@@ -287,7 +287,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("deadzone_inter", "Analysis", read_int, 21, "dead zone of luma in inter macroblocks, used where the trellis "
            "does not choose levels: a level is rounded up from 1/2 + INT/64 on; 21 means 5/6", "INT", 0, 32),
     Option("deadzone_intra", "Analysis", read_int, 11, "the same in intra macroblocks; 11 means 2/3", "INT", 0, 32),
-    Option("weightp", "Analysis", read_int, 0, "weighted prediction of P frames (Main and High): 1 for fades and "
+    Option("weightp", "Analysis", read_int, 2, "weighted prediction of P frames (Main and High): 1 for fades and "
            "flashes; 2 also where parts of a frame need other weights (the reference is listed twice)", "INT", 0, 2),
 
     Option("no_weightb", "Analysis", read_flag, False, "B frames: the mean of two predictions does not depend on the "

@@ -94,8 +94,10 @@ def resolve_profile(values: OptionValues, options: OptionValues) -> None:
     """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off.
 
     Intra 8x8 needs the 8x8 transform. cqm and LISTS_OF_OPTION are read into `scaling_lists`. A preset's weightp and bframes
-    give way to the profile; the user's are refused.
+    give way to the profile, weightp also to IDR frames alone; the user's are refused by the profile.
     """
+    if values["keyint"] == 1 and not _is_given("weightp", options):
+        values["weightp"] = 0
     for name, tool in (("weightp", "weighted prediction is a tool"), ("bframes", "B frames are a tool")):
         if values["profile"] == "baseline" and values[name]:
             if _is_given(name, options):

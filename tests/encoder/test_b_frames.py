@@ -33,16 +33,16 @@ TOOLS = (
     {"bframes": 2, "no_cabac": True, "no_8x8dct": True}, {"bframes": 3, "subme": 9, "ref": 2, "cqm": "jvt", "psy_rd": 1},
 )  # fmt: skip
 GOLDEN = {
-    "": "e7d9855c16499671",
+    "": "e3c58242a4c7cbe0",
     "bframes=1 preset=ultrafast": "313eb6fc4b9eb904",
-    "bframes=3 preset=veryfast b_pyramid=none": "737d92bf95ee3a31",
-    "bframes=3 no_cabac=1 slices=2": "442ed94f93b8dc85",
-    "bframes=7 b_pyramid=dyadic preset=slower subme=7": "b97a89fdbf30ab26",
-    "bframes=7 b_pyramid=dyadic preset=slower": "84dfe943de830dde",
+    "bframes=3 preset=veryfast b_pyramid=none": "7418efb9ec27ac41",
+    "bframes=3 no_cabac=1 slices=2": "6ec9bc5d8b8a8eef",
+    "bframes=7 b_pyramid=dyadic preset=slower subme=7": "f7282916bc443697",
+    "bframes=7 b_pyramid=dyadic preset=slower": "0e131ea3e4195361",
     "bframes=2 b_adapt=2 weightp=2 profile=main": "51a0214e1fb8e3d8",
-    "bframes=2 trellis=0 no_weightb=1 psy_rd=1": "d4a1e81475be1cb4",
-    "bframes=3 qp=0 cqm=jvt keyint=4": "6628b645531f1b68",
-    "bframes=3 qp=47 ref=3 deblock=1:-1": "b5789e8f7d84e989",
+    "bframes=2 trellis=0 no_weightb=1 psy_rd=1": "46ad321e32efb95a",
+    "bframes=3 qp=0 cqm=jvt keyint=4": "5787d83d991b87f5",
+    "bframes=3 qp=47 ref=3 deblock=1:-1": "63641bc34a64ab62",
 }  # fmt: skip
 
 

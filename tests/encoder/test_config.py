@@ -59,12 +59,13 @@ def test_the_smallest_level_that_fits(options, level):
 
 @pytest.mark.parametrize(
     ("options", "frames", "searches", "reordered", "level"),
-    [({"bframes": 0, "b_pyramid": "dyadic"}, 1, 1, 0, 13), ({"bframes": 1}, 2, 2, 1, 13), ({"bframes": 2}, 3, 2, 1, 13),
+    [({"bframes": 0, "b_pyramid": "dyadic"}, 1, 2, 0, 13), ({"bframes": 0, "weightp": 1}, 1, 1, 0, 13),
+     ({"bframes": 1}, 2, 2, 1, 13), ({"bframes": 2}, 3, 2, 1, 13),
      ({"bframes": 3}, 3, 2, 2, 13), ({"bframes": 16, "b_pyramid": "none"}, 2, 2, 1, 13),
-     ({"bframes": 3, "ref": 3}, 4, 3, 2, 13), ({"bframes": 3, "ref": 7}, 8, 7, 2, 21),
+     ({"bframes": 3, "ref": 3}, 4, 4, 2, 13), ({"bframes": 3, "ref": 7}, 8, 8, 2, 21),
      ({"bframes": 7, "b_pyramid": "dyadic"}, 4, 2, 3, 13), ({"bframes": 16, "b_pyramid": "dyadic"}, 6, 2, 4, 13),
-     ({"bframes": 16, "b_pyramid": "dyadic", "ref": 4}, 8, 4, 4, 21),
-     ({"bframes": 3, "ref": 3, "weightp": 2}, 4, 4, 2, 13),
+     ({"bframes": 16, "b_pyramid": "dyadic", "ref": 4}, 8, 5, 4, 21),
+     ({"bframes": 3, "ref": 3, "weightp": 1}, 4, 3, 2, 13),
      ({"bframes": 3, "width": 1920, "height": 1080}, 3, 2, 2, 40),
      ({"bframes": 15, "b_pyramid": "dyadic", "width": 1920, "height": 1080}, 5, 2, 4, 50)],
     ids=str,
@@ -205,7 +206,8 @@ def test_a_config_is_frozen_and_complete():
     [({"profile": "baseline"}, 66, "Constrained Baseline"), ({"profile": "main"}, 77, "Main"), ({}, 100, "High"),
      ({"no_8x8dct": True}, 77, "Main"), ({"no_cabac": True}, 100, "High"),
      ({"no_cabac": True, "no_8x8dct": True}, 77, "Main"),
-     ({"no_cabac": True, "no_8x8dct": True, "bframes": 0}, 66, "Constrained Baseline")],
+     ({"no_cabac": True, "no_8x8dct": True, "bframes": 0}, 77, "Main"),
+     ({"no_cabac": True, "no_8x8dct": True, "bframes": 0, "weightp": 0}, 66, "Constrained Baseline")],
 )
 def test_profile_is_the_lowest_with_the_tools_in_use(options, idc, name):
     sps = sequence_parameter_set(config(**options))

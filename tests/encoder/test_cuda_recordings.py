@@ -35,7 +35,7 @@ def of_changing_types(count, size=16):
 
 @pytest.mark.parametrize(
     ("options", "most", "fewest_types"),
-    (({"bframes": 3, "b_adapt": 0}, 8, 1), ({"bframes": 2, "b_adapt": 0, "b_pyramid": "none", "ref": 1}, 4, 1),
+    (({"bframes": 3, "b_adapt": 0}, 8, 1), ({"bframes": 2, "b_adapt": 0, "b_pyramid": "none", "ref": 1}, 5, 1),
      ({"bframes": 3, "b_adapt": 1, "ref": 3, "no_scenecut": False, "keyint": 60}, 30, 4)),
     ids=str,
 )  # fmt: skip

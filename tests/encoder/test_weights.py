@@ -7,10 +7,11 @@ from h264lite.cuda_src.runtime.device import Device
 from h264lite.decoder.info import StreamInfo
 from h264lite.encoder.decisions.weights import entries, plane_sums, plane_weight, weights
 from h264lite.encoder.errors import OptionError
+from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frame_spec import UNWEIGHTED, Weights
 
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
-from ..support import round_trip
+from ..support import round_trip, sequences
 from .test_cuda_frames import encode as encode_frames
 from .test_cuda_frames import upload
 from .test_cuda_streams import compare
@@ -116,6 +117,14 @@ def test_second_weights():
     assert entries(still, still, True) == ()
 
 
+def test_motion_has_no_second_weights():
+    """A ground that moves by several blocks, so that all blocks differ badly, in ways that no weights explain."""
+    base = texture(144 + 48, 176 + 64)
+    before, after = (tuple(map(plane_sums, [faded([p], 1)[0] for p in (base[y : y + 144, x : x + 176],) * 3]))
+                     for y, x in ((0, 0), (48, 64)))  # fmt: skip
+    assert entries(after, before, True) == ()
+
+
 @pytest.mark.parametrize("kind", SHARES)
 @pytest.mark.parametrize(
     "options", [{}, {"ref": 3, "slices": 2, "subme": 6}, {"keyint": 4, "gops": 2}, {"no_cabac": True}], ids=str
@@ -166,13 +175,59 @@ def test_frames_on_the_gpu(gpu, weightp):  # noqa: F811
         rgb_on_gpu = [upload(device, frame) for frame in rgb]
         for frames, there in ((clip, on_gpu), (rgb, rgb_on_gpu)):
             expected = encode_frames(frames, 34, 50, device="cpu", **options)
-            assert expected != encode_frames(frames, 34, 50, device="cpu", profile="high")
+            assert expected != encode_frames(frames, 34, 50, device="cpu", profile="high", weightp=0)
             assert encode_frames(there, 34, 50, device="cuda", **options) == expected
         expected, _ = encode_by(clip, config(34, 50, device="cpu", **options))
         mixed = [there if n % 3 else here for n, (there, here) in enumerate(zip(on_gpu, clip))]
         stream, _ = encode_by(mixed, config(34, 50, ("half", 1), device="hybrid", **options))
         assert stream == expected
     device.close()
+
+
+def real_planes(count):
+    clip = sequences.clip("foreman_176x144_30")
+    return [(p[:144], p[144:180].reshape(72, 88), p[180:].reshape(72, 88)) for p in clip.pictures(count)]
+
+
+def test_a_fade_by_default():
+    """A picture that fades in, as in shows of slides: better and smaller than without weights, at a lower rate factor."""
+    still = real_planes(1)[0]
+    clip = [faded(still, min(1, n / 24)) for n in range(36)]
+
+    def coded(**options):
+        stream, pictures = round_trip.encode(clip, 176, 144, device="cpu", **options)
+        round_trip.assert_same(round_trip.ffmpeg_frames(stream), pictures, "FFmpeg")
+        round_trip.assert_same(round_trip.own_frames(stream), pictures, "own decoder")
+        return len(stream), np.mean([(a[0].astype(int) - b[0]) ** 2 for a, b in zip(clip, pictures, strict=True)])
+
+    (without, error), (size, least) = coded(crf=23, weightp=0), coded(crf=19)
+    assert size < 0.6 * without and least < 0.75 * error
+
+
+@pytest.mark.parametrize("options", [{}, {"preset": "superfast"}, {"tune": "zerolatency", "ref": 2}], ids=str)
+def test_nothing_is_lost_without_a_fade(options):
+    """The same pictures as without weights, for a few bits a slice."""
+    clip = real_planes(24)
+    (without, expected), (stream, pictures) = (
+        round_trip.encode(clip, 176, 144, device="cpu", **options, **weights) for weights in ({"weightp": 0}, {})
+    )
+    round_trip.assert_same(pictures, expected, "weightp 0")
+    assert stream != without and len(stream) <= 1.001 * len(without)
+
+
+def test_defaults():
+    """x264's: none without P frames, in Baseline profile, where decoding is to be fast, in the fastest preset."""
+
+    def weightp(**options):
+        return Config.from_options(width=64, height=48, device="cpu", **options).coding.weightp
+
+    presets = "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow", "placebo"
+    for tools in ({}, {"no_cabac": True}):
+        assert [weightp(preset=preset, **tools) for preset in presets] == [0, 1, 1, 1, 1, 2, 2, 2, 2, 2]
+    assert weightp() == weightp(qp=26) == weightp(profile="main") == weightp(tune="zerolatency") == 2
+    assert weightp(profile="baseline") == weightp(tune="fastdecode") == weightp(keyint=1) == 0
+    for less in ({"keyint": 1}, {"tune": "fastdecode"}, {"preset": "ultrafast"}):
+        assert weightp(**less, weightp=1) == 1
 
 
 def test_refusals():

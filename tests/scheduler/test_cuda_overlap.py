@@ -271,7 +271,7 @@ def test_a_slot_of_a_b_frame_overwritten_too_early_is_found(ledger, monkeypatch,
 @pytest.mark.parametrize("stage", ("subpel_refine", "mark_skipped", "extend_cb"))
 def test_a_missing_wait_is_found(ledger, monkeypatch, stage):
     monkeypatch.setitem(STAGES, stage, replace(STAGES[stage], after=""))
-    encode(5)
+    encode(5, weightp=0)
     assert any(stage in race for race in ledger.races)
 
 

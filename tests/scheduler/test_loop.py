@@ -19,7 +19,7 @@ def settings(**options):
 
 @pytest.mark.parametrize(
     ("options", "searches", "back", "idc"),
-    [({"qp": 26, "bframes": 0, "preset": "superfast"}, 1, 1, 0), ({"bframes": 3, "ref": 2, "no_deblock": True}, 2, 12, 1),
+    [({"qp": 26, "bframes": 0, "preset": "superfast"}, 1, 1, 0), ({"bframes": 3, "ref": 2, "no_deblock": True}, 3, 12, 1),
      ({"bframes": 0, "deblock_within_slices": True, "weightp": 2}, 2, 1, 2)],
 )  # fmt: skip
 def test_what_follows_from_settings(options, searches, back, idc):
