@@ -268,7 +268,9 @@ def test_a_slot_of_a_b_frame_overwritten_too_early_is_found(ledger, monkeypatch,
     assert any("deblock" in race for race in ledger.races)
 
 
-@pytest.mark.parametrize(("stage", "weightp"), (("subpel_refine", 0), ("weight_reference", 2), ("mark_skipped", 2), ("extend_cb", 2)))
+@pytest.mark.parametrize(
+    ("stage", "weightp"), (("subpel_refine", 0), ("weight_reference", 2), ("mark_skipped", 2), ("extend_cb", 2))
+)
 def test_a_missing_wait_is_found(ledger, monkeypatch, stage, weightp):
     """Frames of noise get weights, whose stage waits for what the refinement waits for."""
     monkeypatch.setitem(STAGES, stage, replace(STAGES[stage], after=""))
