@@ -23,7 +23,8 @@ def analysed(tmp_path_factory):
     """Files of an encode with B frames, two slices, of a size that is cropped; its frames in display order."""
     folder = tmp_path_factory.mktemp("made")
     path = round_trip.write_raw(round_trip.noise_clip(98, 66, 9, 5), folder)
-    words = ["--fps", "30", "--device", "cpu", "--bframes", "2", "--slices", "2", "--qp", "30", "--quiet"]
+    words = ["--fps", "30", "--device", "cpu", "--bframes", "2", "--slices", "2", "--qp", "30", "--weightp", "0",
+             "--quiet"]
     outputs = ["--csv", folder / "r.csv", "--mb-csv", folder / "m.csv", "--mb-npz", folder / "m.npz"]
     assert main(["encode", str(path), str(folder / "o.264"), *words, *map(str, outputs)]) == 0
     return folder, [*in_display_order(h264lite.analyse(folder / "o.264"))]

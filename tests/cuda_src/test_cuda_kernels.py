@@ -16,7 +16,7 @@ WIDTH, HEIGHT = 34, 18
 
 
 def pipeline_of(**options):
-    return Pipeline(Config.from_options(width=WIDTH, height=HEIGHT, qp=24, **{"bframes": 0} | options))
+    return Pipeline(Config.from_options(width=WIDTH, height=HEIGHT, qp=24, **{"bframes": 0, "weightp": 0} | options))
 
 
 OPTIONS = {}, {"ref": 2, "merange": 8, "subme": 1}, {"profile": "main", "trellis": 0}, {"profile": "high", "subme": 6}

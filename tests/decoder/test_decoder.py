@@ -20,7 +20,8 @@ WIDTH, HEIGHT = 64, 48
 @pytest.fixture(scope="module")
 def coded() -> tuple[bytes, list[round_trip.Planes]]:
     """A stream of the project's encoder with three IDR pictures, and its frames."""
-    return round_trip.encode(round_trip.noise_clip(WIDTH, HEIGHT, 9, 5), WIDTH, HEIGHT, qp=26, keyint=3, slices=2, ref=2)
+    options = {"qp": 26, "keyint": 3, "slices": 2, "ref": 2, "weightp": 1}
+    return round_trip.encode(round_trip.noise_clip(WIDTH, HEIGHT, 9, 5), WIDTH, HEIGHT, **options)
 
 
 def raw(frames: list[round_trip.Planes]) -> bytes:

@@ -284,6 +284,7 @@ def test_marking_operations_have_an_end(small):
     """A slice header of a thousand of them is refused before they fill the memory."""
     units = [parse_nal_unit(unit.lstrip(b"\0")[1:]) for unit in units_of(small[0])]
     sps, pps = parse_sps(units[0].rbsp()), parse_pps(units[1].rbsp())
+    pps.weighted_pred_flag = 0  # the header below has no weights
     operations = [MarkingOperation(1, number) for number in range(MOST_OPERATIONS + 1)]
     header = SliceHeader(nal_unit_type=1, nal_ref_idc=1, slice_type=5, frame_num=1, num_ref_idx_active_override_flag=1,
                          adaptive_ref_pic_marking_mode_flag=1, marking_operations=operations)  # fmt: skip

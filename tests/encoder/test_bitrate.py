@@ -45,7 +45,7 @@ TWO_SECONDS = {"texture": (100, 300, 500), "cuts": (500,), "fade": (300,), "nois
 
 @pytest.mark.parametrize("bframes", (0, 3))
 @pytest.mark.parametrize(("kind", "rate", "frames", "within"), (
-    *((kind, rate, 260, 0.015 if kind == "noise" else 0.01) for kind, rates in TEN_SECONDS.items() for rate in rates),
+    *((kind, rate, 260, 0.02 if kind == "noise" else 0.01) for kind, rates in TEN_SECONDS.items() for rate in rates),
     *((kind, rate, 50, 0.03) for kind, rates in TWO_SECONDS.items() for rate in rates),
 ))  # fmt: skip
 def test_the_rate_comes_out(kind, rate, frames, within, bframes):

@@ -18,8 +18,8 @@ from .test_cuda_overlap import FIXED, encode, ledger, span  # noqa: F401
 WIDTH, HEIGHT = 50, 34
 SIDE = 4711
 HELD = [
-    {"bframes": 0},
-    {"bframes": 2, **FIXED},
+    {"bframes": 0, "weightp": 0},
+    {"bframes": 2, "weightp": 0, **FIXED},
     {"bframes": 7, "b_pyramid": "dyadic", "ref": 3, **FIXED},
     {"bframes": 2, "b_adapt": 1, "weightp": 1, "aq_mode": 1, "crf": 24},
     {"bframes": 0, "bitrate": 300, "vbv_maxrate": 300, "vbv_bufsize": 150},
