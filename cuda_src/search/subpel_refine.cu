@@ -13,7 +13,7 @@
 #include "costs/bit_costs.cuh"
 #include "search/partition_layers.cuh"
 
-constexpr int FIRST_LARGE_LAYER = 4, UNITS = 4 * LAYERS, UNIT_BITS = 32;  // unit 4 * layer + quadrant
+constexpr int FIRST_LARGE_LAYER = 4, UNITS = 4 * LAYERS, UNIT_NUMBERS = 32;  // unit 4 * layer + quadrant; numbers of a macroblock
 constexpr int BLOCKS = 4;  // of a multiprocessor at once, whose registers limit them
 
 // The four samples of row i from the first one on, and those from `bits` later on, 0 or 8; the word after the first is there
@@ -178,22 +178,23 @@ DEVICE void refine(const Sample *source, const Sample *luma, int width, int heig
   if (thread < 4 * UNITS) lanes[thread] = describe_lane(thread >> 2, thread);
   wait_for_the_kernel_before();
   __syncthreads();
-  const int own_mb = first_mb + thread / UNITS, own_unit = thread % UNITS;
+  const int mb_of_thread = first_mb + thread / UNITS, unit_of_thread = thread % UNITS;
   bool dropped = false;
   if (thread < macroblocks * UNITS) {
-    const int layer = own_unit >> 2, large = layer >= FIRST_LARGE_LAYER;
-    dropped = !worth_refining(cost + own_mb * 41, LAMBDA[qp[own_mb]], partition_mask, every, quiet, layer, block_of(own_unit, 0));
-    if (!dropped && !(large && own_unit & 3)) {
+    const int layer = unit_of_thread >> 2, large = layer >= FIRST_LARGE_LAYER;
+    dropped = !worth_refining(cost + mb_of_thread * 41, LAMBDA[qp[mb_of_thread]], partition_mask, every, quiet, layer,
+                              block_of(unit_of_thread, 0));
+    if (!dropped && !(large && unit_of_thread & 3)) {
       uint8_t *to = listed + (large ? 0 : MACROBLOCKS * UNITS) + atomicAdd(counts + !large, large ? 4 : 1);
-      for (int k = 0; k < (large ? 4 : 1); k++) to[k] = uint8_t(thread / UNITS * UNIT_BITS + own_unit + k);
+      for (int k = 0; k < (large ? 4 : 1); k++) to[k] = uint8_t(thread / UNITS * UNIT_NUMBERS + unit_of_thread + k);
     }
   }
   __syncthreads();
   if (dropped) {
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-      const unsigned lane = lanes[4 * own_unit + k].x;
-      if (byte_of(lane, 2)) cost[own_mb * 41 + byte_of(lane, 0)] = COST_NOT_REFINED;
+      const unsigned lane = lanes[4 * unit_of_thread + k].x;
+      if (byte_of(lane, 2)) cost[mb_of_thread * 41 + byte_of(lane, 0)] = COST_NOT_REFINED;
     }
   }
   const int large = counts[0], all = large + counts[1];
@@ -204,8 +205,8 @@ DEVICE void refine(const Sample *source, const Sample *luma, int width, int heig
     const bool live = at < all;
     const int place_in_list = live ? at : next;
     const int unit = listed[place_in_list < large ? place_in_list : MACROBLOCKS * UNITS + place_in_list - large];
-    const uint2 lane = lanes[unit % UNIT_BITS * 4 + (thread & 3)];
-    const int across = int(blockIdx.x) * MACROBLOCKS + unit / UNIT_BITS, mb = my * mb_width + across, block = byte_of(lane.x, 1);
+    const uint2 lane = lanes[unit % UNIT_NUMBERS * 4 + (thread & 3)];
+    const int across = int(blockIdx.x) * MACROBLOCKS + unit / UNIT_NUMBERS, mb = my * mb_width + across, block = byte_of(lane.x, 1);
     const int index = mb * 41 + byte_of(lane.x, 0), xs = across * 16 + (block & 3) * 4, ys = my * 16 + (block & 12), lam = LAMBDA[qp[mb]];
     Current current;
     const unsigned *from = reinterpret_cast<const unsigned *>(source) + (unsigned(ys) * unsigned(mb_width) * 4u + unsigned(xs) / 4u);
