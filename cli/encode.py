@@ -81,7 +81,7 @@ def _open_outputs(
         on_ray.check_config(config)
     check_frames(config.rate.first_pass, config.rate.stats, expected_frames(source.format, config))
     clock = OutputTimes(times, reports["fragment"], config.video.fps)
-    sound = sound_of(first_name, output_name, source, config, reports, stack)
+    sound = sound_of(first_name, output_name, source, config, reports, clock, stack)
     sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
     if sinks.rows or reports["verbose"]:
         config = config._replace(coding=config.coding._replace(bits_by_kind=True))

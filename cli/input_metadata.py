@@ -19,8 +19,11 @@ from ..files import identity
 from ..mp4.tags import FileTags
 
 
-def sound_of(name: str, output: str, source: Source, config: Config, reports: dict[str, Any], stack: ExitStack) -> Any:
-    """The sound of --audio. It begins with the first frame encoded: of the same file by its own time, else by --seek.
+def sound_of(
+    name: str, output: str, source: Source, config: Config, reports: dict[str, Any], clock: "OutputTimes", stack: ExitStack
+) -> Any:
+    """The sound of --audio. It begins with the first frame encoded: of the same file by its own time, else by that of
+    --tcfile-in, else by --seek.
 
     name: of the first input.
     """
@@ -30,7 +33,8 @@ def sound_of(name: str, output: str, source: Source, config: Config, reports: di
     from ..encoder.files.sound import open_sound  # which encodes without sound do without
 
     container = container_of(output, reports["muxer"], reports["fragment"])
-    times = source.times if identity(file, 0) == identity(name, 0) else None
+    of_timecodes = clock.times if isinstance(clock.times, TimesOfFile) else None
+    times = source.times if identity(file, 0) == identity(name, 0) else of_timecodes
     is_file = output != "-" and reports["fragment"] is None
     sound = open_sound(
         file, lambda: times.start if times is not None else config.video.seek / config.video.fps, container, is_file

@@ -8,7 +8,7 @@ from ...jit.kernel import quick_kernel
 @quick_kernel
 def least_differences(current, reference, least):
     """Not part of the standard: for each block the least absolute difference from a block of the reference at most one block
-    away, so that motion counts not; returns the sum of these differences.
+    away, so that small motion does not count; returns the sum of these differences.
 
     current, reference, least (out): int32[h, w], below 2^30.
     """

@@ -12,7 +12,7 @@ from .times import FrameTimes
 OPTION = "tcfile-in"
 _LARGEST = 1 << 26  # bytes
 _HEADER = re.compile(r"#\s*time(?:code|stamp) format v([12])\s*", re.IGNORECASE)
-_MOST_DIGITS = 6  # of milliseconds
+_MOST_DIGITS = 3  # behind the point of milliseconds: finer times round to microseconds
 _MICROSECOND = Fraction(1, 1_000_000)
 
 
@@ -58,7 +58,7 @@ def _read_times(name: str, rows: list[tuple[int, str]]) -> Timecodes:
     durations = [after - before for before, after in zip(times, times[1:])]
     durations.append(durations[-1])
     fps = ((len(times) - 1) / (times[-1] - times[0])).limit_denominator(1001)
-    tick = Fraction(1, 1000 * 10 ** min(digits, _MOST_DIGITS - 3))
+    tick = Fraction(1, 1000 * 10 ** min(digits, _MOST_DIGITS))
     return Timecodes(times, durations, range(len(times)), len(times), _rate(name, fps), tick)
 
 

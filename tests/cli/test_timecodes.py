@@ -1,5 +1,6 @@
 """Times of frames from a file (--tcfile-in): both formats, what is refused, and the times of the output."""
 
+import wave
 from fractions import Fraction
 
 import pytest
@@ -7,6 +8,8 @@ from h264lite import VideoReader
 from h264lite.cli.cli import main
 from h264lite.encoder.errors import OptionError
 from h264lite.encoder.files.timecodes import TimesOfFile, read_timecodes
+
+av = pytest.importorskip("av")
 
 MILLISECONDS = [0, 40, 80, 200, 233.5, 266, 300, 1300]
 
@@ -41,6 +44,21 @@ def test_times_of_each_frame(raw, tmp_path, ending, capfd):
     assert "5.38462 fps on average by --tcfile-in" in (said := capfd.readouterr().err) and "warning" not in said
     assert encode(raw, tmp_path / f"o.{ending}", timecodes, "--seek", "3", "--fps", "25") == 0
     assert times_of(tmp_path / f"o.{ending}") == pytest.approx([time / 1000 - 0.2 for time in MILLISECONDS[3:]])
+
+
+def test_sound_begins_with_the_first_frame(raw, tmp_path):
+    """By its time in the file, not by the frame rate: the sound lasts as long as before, less what is skipped."""
+    sound = tmp_path / "s.wav"
+    with wave.open(str(sound), "wb") as file:
+        file.setnchannels(1), file.setsampwidth(2), file.setframerate(8000)
+        file.writeframes(bytes(2 * 8000))
+    timecodes = write(tmp_path / "t.txt", ["# timecode format v2", *MILLISECONDS])
+    lengths = []
+    for words in ((), ("--seek", "3")):
+        assert encode(raw, tmp_path / "o.mp4", timecodes, "--audio", str(sound), "--quiet", *words) == 0
+        with av.open(str(tmp_path / "o.mp4")) as container:
+            lengths.append(sum(frame.samples for frame in container.decode(audio=0)))
+    assert lengths == [8000, 8000 - 1600]
 
 
 def test_rates_of_ranges(raw, tmp_path):
