@@ -51,7 +51,7 @@ def _needed(config: Config) -> set[str]:
         ("decide/rd_candidates", by_bits and coding.cabac),
         ("decide/rd_candidates_b", by_bits and coding.cabac and coding.has_b_frames),
         ("decide/rd_decision", by_bits and not coding.cabac), ("inter/weighting", coding.weightp),
-        ("source/block_differences", coding.weightp),
+        ("inter/explicit_weights", coding.weightp),
         ("quantiser/decoded_qp", coding.aq_mode > 0 or rate.mbtree),
         ("source/ac_energy", coding.aq_mode > 0), ("quantiser/aq_offsets", coding.aq_mode > 0),
         ("lookahead/macroblock_tree", rate.mbtree),

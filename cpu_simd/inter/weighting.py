@@ -4,7 +4,7 @@ import numpy as np
 
 from ...jit.kernel import closed_kernel, helper
 from ...standard.sample_format import SAMPLE_MAX
-from ..layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, MOST_WEIGHTED, N_WEIGHTS
+from ..layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, MOST_WEIGHTED, N_WEIGHTS, SUM_BLOCK, SUM_LINES
 from ..simd.lanes import squares_of_pairs, sum_of_lanes
 from ..simd.vector import add, load_u8x16, widen
 
@@ -71,38 +71,42 @@ def weight_reference(luma, weights, pad, row0, row1, weighted):
 
 
 @helper
-def _partial_block(lines, y0, y1, x0, x1):
-    """(sum, sum of squares) of the samples in [y0, y1) x [x0, x1)."""
+def _partial_block(plane, y0, y1, step, x0, x1):
+    """(sum, sum of squares) of the samples of columns [x0, x1) in every step-th row of [y0, y1)."""
     total, squares = np.int64(0), np.int64(0)
-    for y in range(y0, y1):
+    for y in range(y0, y1, step):
         for x in range(x0, x1):
-            value = np.int64(lines[y, x])
+            value = np.int64(plane[y, x])
             total += value
             squares += value * value
     return total, squares
 
 
-@closed_kernel
-def block_sums(lines, sums):
-    """Not part of the standard: sums of the samples of a source plane by blocks, and the sum of all squares, returned.
-
-    lines: Sample[h, w], some lines of the plane; sums int32[ceil(h / 4), ceil(w / 16)] of 4 x 16 of these.
-    """
-    height, width = lines.shape
-    all_squares = np.int64(0)
-    for by in range(sums.shape[0]):
-        y0, y1 = 4 * by, min(4 * by + 4, height)
-        for bx in range(width // 16):
-            row = widen(load_u8x16(lines, y0 * width + 16 * bx))
+@helper
+def _plane_sums(plane, step, sums, at):
+    """Those of one plane, from sums[:, at] on; returns where the next plane begins."""
+    height, width = plane.shape
+    for y0 in range(0, height, SUM_BLOCK // SUM_LINES * step):
+        y1 = min(y0 + SUM_BLOCK // SUM_LINES * step, height)
+        for x in range(0, width & ~15, SUM_BLOCK):
+            row = widen(load_u8x16(plane, y0 * width + x))
             total, squares = row, squares_of_pairs(row)
-            for y in range(y0 + 1, y1):
-                row = widen(load_u8x16(lines, y * width + 16 * bx))
+            for y in range(y0 + step, y1, step):
+                row = widen(load_u8x16(plane, y * width + x))
                 total, squares = add(total, row), add(squares, squares_of_pairs(row))
-            sums[by, bx] = sum_of_lanes(total)
-            all_squares += np.int64(sum_of_lanes(squares))
+            sums[0, at], sums[1, at] = sum_of_lanes(total), sum_of_lanes(squares)
+            at += 1
         if width & 15:
-            bx = width >> 4
-            total_of_rest, squares_of_rest = _partial_block(lines, y0, y1, 16 * bx, width)
-            sums[by, bx] = total_of_rest
-            all_squares += squares_of_rest
-    return all_squares
+            sums[0, at], sums[1, at] = _partial_block(plane, y0, y1, step, width & ~15, width)
+            at += 1
+    return at
+
+
+@closed_kernel
+def block_sums(y, u, v, step, sums):
+    """Not part of the standard: sums of the samples of a source frame, and of their squares, by SUM_BLOCK x SUM_BLOCK.
+
+    y, u, v: Sample[h, w], every step-th row counts: SUM_LINES, or 1 where only those rows are there. sums: int32[2, n] out,
+    blocks of Y, Cb, Cr, each in raster order.
+    """
+    _plane_sums(v, step, sums, _plane_sums(u, step, sums, _plane_sums(y, step, sums, 0)))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # imported where settings ask for them
     from .buffer_control import BufferControl
     from .coded_picture_buffer import Times
     from .rate_control import RateControl
-    from .weights import Sums, Weighting
+    from .weights import Weighting
 
 _MOST_IN_FLIGHT = 24  # frames
 
@@ -127,13 +127,11 @@ class CodingDecider:
             self._frame_decider = FrameDecider(self._config, self._warn)
         return self._frame_decider
 
-    def _sums(self, frame: Frame, planes: Sequence[np.ndarray]) -> "Sums":
+    def _sums(self, frame: Frame, planes: Sequence[np.ndarray]) -> np.ndarray:
         """See Weighting.of."""
-        from .weights import frame_sums, sums_of_blocks
+        from .weights import frame_sums
 
-        if planes:
-            return frame_sums(planes)
-        return sums_of_blocks(_buffered(frame).sums(), self._config.coding.width, self._config.coding.height)
+        return frame_sums(planes) if planes else _buffered(frame).sums().copy()
 
     def _with_mb_qp(self, spec: FrameSpec, frame: Frame, planes: Sequence[np.ndarray]) -> FrameSpec:
         from .adaptive_quantisation import AqSettings, energies, with_mb_qp
@@ -161,7 +159,7 @@ def _weighting(config: Config) -> "Weighting | None":
         return None
     from .weights import Weighting
 
-    return Weighting(config.coding.repeats_references)
+    return Weighting((config.coding.width, config.coding.height), config.coding.repeats_references)
 
 
 def _buffer_control(config: Config) -> "BufferControl | None":

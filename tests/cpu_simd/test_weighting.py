@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.inter.weighting import block_sums, weight_reference
 
+from . import plain_weights
 from .test_inter_residual import WEIGHTS
 
 
@@ -31,8 +32,11 @@ def test_copy(weights):
 
 @pytest.mark.parametrize("size", [(1, 1), (4, 16), (5, 17), (36, 352), (11, 30)])
 def test_block_sums(size):
-    lines = np.random.default_rng(8).integers(0, 256, size).astype(np.uint8)
-    sums = np.full((-(-size[0] // 4), -(-size[1] // 16)), -1, np.int32)
-    assert block_sums(lines, sums) == (lines.astype(int) ** 2).sum()
-    for y, x in np.ndindex(sums.shape):
-        assert sums[y, x] == lines[4 * y : 4 * y + 4, 16 * x : 16 * x + 16].sum()
+    rng = np.random.default_rng(8)
+    shapes = size, *2 * [((size[0] + 1) // 2, (size[1] + 1) // 2)]
+    planes = [rng.integers(0, 256, shape).astype(np.uint8) for shape in shapes]
+    want = plain_weights.frame_sums(planes)
+    for step, of_rows in ((4, planes), (1, [np.ascontiguousarray(plane[::4]) for plane in planes])):
+        sums = np.full_like(want, -1, np.int32)
+        block_sums(*of_rows, step, sums)
+        np.testing.assert_array_equal(sums, want)

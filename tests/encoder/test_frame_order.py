@@ -241,7 +241,8 @@ def test_random_types_and_repeated_references(monkeypatch, seed, bumping):
         b_pyramid=str(rng.choice(["none", "normal", "dyadic"])), no_cabac=bool(seed % 2),
     )  # fmt: skip
     monkeypatch.setattr(weights, "entries", lambda *_: tuple(rng.integers(0, 3) * [UNWEIGHTED]))
-    order, weighting = FrameOrder(config), weights.Weighting(config.coding.repeats_references)
+    order, coding = FrameOrder(config), config.coding
+    weighting = weights.Weighting((coding.width, coding.height), coding.repeats_references)
     types = random_types(rng, 300, config.coding.bframes)
     specs = [weighting.of(spec, (1,)) for kind in types for spec in order.add(kind)]
     assert all(not spec.duplicates and not spec.weights for spec in specs if spec.frame_type != "P")

@@ -5,7 +5,7 @@ import pytest
 from h264lite import Encoder
 from h264lite.cuda_src.runtime.device import Device
 from h264lite.decoder.info import StreamInfo
-from h264lite.encoder.decisions.weights import entries, plane_sums, plane_weight, weights
+from h264lite.encoder.decisions.weights import entries, frame_sums
 from h264lite.encoder.errors import OptionError
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.frame_spec import UNWEIGHTED, Weights
@@ -47,12 +47,16 @@ def fade_clip(width, height, shares, to=16):
     ]
 
 
+def chosen(now, before, repeats=True):
+    """Weights of the entries for a frame by its planes and those of its reference."""
+    return entries(frame_sums(now), frame_sums(before), now[0].shape[::-1], repeats)
+
+
 @pytest.mark.parametrize(("share", "to"), [(0.8, 16), (0.5, 235), (0.93, 16), (0.2, 128), (0.0, 16)])
 def test_weights_of_a_fade(share, to):
-    planes = [texture(144, 176, k) for k in range(3)]
-    before, after = faded(planes, 1), faded(planes, share, to)
-    sums = [tuple(map(plane_sums, frame)) for frame in (before, after)]
-    entry = weights(sums[1], sums[0])
+    before, after = ([plane[:n, :m] for plane, (n, m) in zip(faded(planes, part, to), ((144, 176), *2 * [(72, 88)]))]
+                     for planes in [[texture(144, 176, k) for k in range(3)]] for part in (1, share))  # fmt: skip
+    (entry,) = chosen(after, before, False)
     assert entry.flags == 3
     colours = (to, 128, 128)
     terms = entry[1:4], (entry.chroma_log2, *entry[5:7]), (entry.chroma_log2, *entry[7:9])
@@ -64,26 +68,23 @@ def test_weights_of_a_fade(share, to):
 def test_no_weights_without_a_fade():
     still = texture(144, 176)
     for other in (still, np.roll(still, 7, 1), np.roll(still, -5, 0)):
-        current, reference = (plane_sums(np.clip(plane, 0, 255).astype(np.uint8)) for plane in (other, still))
-        assert plane_weight(current, reference) is None
-    flat = plane_sums(np.full((16, 16), 90, np.uint8))
-    assert plane_weight(flat, flat) is None
-    brighter = plane_weight(plane_sums(np.full((16, 16), 120, np.uint8)), flat)
-    assert brighter is not None and (brighter.log2, brighter.weight, brighter.offset) == (0, 1, 30)
+        now, before = ([np.clip(plane[:n, :m], 0, 255).astype(np.uint8) for n, m in ((144, 176), *2 * [(72, 88)])]
+                       for plane in (other, still))  # fmt: skip
+        assert chosen(now, before, False) == ()
+    flat, brighter = ([np.full(shape, luma, np.uint8) for shape in ((16, 16), (8, 8), (8, 8))] for luma in (90, 120))
+    assert chosen(flat, flat, True) == ()
+    brighter[1:] = flat[1:]
+    assert chosen(brighter, flat, False) == (Weights(1, 0, 1, 30, 0, 1, 0, 1, 0),)
 
 
 def test_chroma_has_one_denominator():
     """A weight of one beside a finer one is said at a denominator that holds both."""
-    luma = plane_sums(np.full((32, 32), 90, np.uint8))
-    cb, other = texture(16, 16), texture(16, 16, 3)
-
-    def sums(plane):
-        return plane_sums(np.clip(plane, 0, 255).astype(np.uint8))
-
-    entry = weights((luma, sums(0.6 * cb + 50), sums(other)), (luma, sums(cb), sums(other)))
+    luma, cb, other = np.full((32, 32), 90, np.uint8), texture(16, 16), texture(16, 16, 3)
+    before, now = ([luma, *(np.clip(plane, 0, 255).astype(np.uint8) for plane in (first, other))]
+                   for first in (cb, 0.6 * cb + 50))  # fmt: skip
+    (entry,) = chosen(now, before, False)
     assert entry.flags == 2 and entry.chroma_log2 == 6
     assert abs(entry.cb_weight - 0.6 * 64) <= 1 and (entry.cr_weight, entry.cr_offset) == (64, 0)
-    assert weights((luma,) * 3, (luma,) * 3) == UNWEIGHTED == Weights()
 
 
 SHARES = {"fade": [1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.2, 0.0, 0.3, 0.6, 1], "flash": [0.6, 0.6, 1, 0.6, 0.6],
@@ -106,23 +107,23 @@ def clip_of(kind, width, height, frames=None):
 
 def test_second_weights():
     """Of a part of the frame: none at all beside a fade, or those of the part alone."""
-    before, after = (tuple(map(plane_sums, planes)) for planes in clip_of("caption", 176, 144, 4)[2:])
-    first, second = entries(after, before, True)
-    assert first.flags & 1 and second == UNWEIGHTED and entries(after, before, False) == (first,)
-    before, after = (tuple(map(plane_sums, planes)) for planes in clip_of("light", 176, 144, 2))
-    first, second = entries(after, before, True)
+    before, after = clip_of("caption", 176, 144, 4)[2:]
+    first, second = chosen(after, before)
+    assert first.flags & 1 and second == UNWEIGHTED and chosen(after, before, False) == (first,)
+    before, after = clip_of("light", 176, 144, 2)
+    first, second = chosen(after, before)
     assert not first.flags & 1 and second.flags == 1
     assert 100 * second.luma_weight / 2**second.luma_log2 + second.luma_offset < 80
-    still = tuple(map(plane_sums, clip_of("light", 176, 144, 1)[0]))
-    assert entries(still, still, True) == ()
+    still = clip_of("light", 176, 144, 1)[0]
+    assert chosen(still, still) == ()
 
 
 def test_motion_has_no_second_weights():
     """A ground that moves by several blocks, so that all blocks differ badly, in ways that no weights explain."""
     base = texture(144 + 48, 176 + 64)
-    before, after = (tuple(map(plane_sums, [faded([p], 1)[0] for p in (base[y : y + 144, x : x + 176],) * 3]))
+    before, after = ([faded([base[y : y + h, x : x + w]], 1)[0] for h, w in ((144, 176), (72, 88), (72, 88))]
                      for y, x in ((0, 0), (48, 64)))  # fmt: skip
-    assert entries(after, before, True) == ()
+    assert chosen(after, before) == ()
 
 
 @pytest.mark.parametrize("kind", SHARES)

@@ -93,7 +93,8 @@ def test_decoders_find_the_frames(monkeypatch, options, weightp):
         return tuple(Weights(LUMA_WEIGHTED, 0, 1, int(rng.integers(-20, 20))) for _ in range(rng.integers(0, 3)))
 
     monkeypatch.setattr(weights, "entries", entries)
-    order, weighting = FrameOrder(config), weights.Weighting(config.coding.repeats_references)
+    order, coding = FrameOrder(config), config.coding
+    weighting = weights.Weighting((coding.width, coding.height), coding.repeats_references)
     types = random_types(rng, 330, config.coding.bframes)
     specs = [spec for kind in types for spec in order.add(kind)]
     if weightp:

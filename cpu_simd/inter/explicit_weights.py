@@ -1,0 +1,280 @@
+"""Chooses the explicit weights of a reference (8.4.2.3) from sums of two source frames: for fades, flashes, lights, captions.
+
+Integers only, so that every processor chooses the same.
+"""
+
+import numpy as np
+
+from ...jit.kernel import helper, quick_kernel
+from ..layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, N_WEIGHTS, SUM_BLOCK, SUM_LINES
+
+_LARGEST_LOG2 = 7  # of the denominators
+_MOST = 127  # weight, and offset
+_GAIN, _GAIN_OF = 3, 4  # weighted differences are at most this share of the unweighted ones
+_SAVED_BY_FIRST, _SAVED_BY_SECOND, _SAVED_BY_NONE = 1, 4, 2  # quarters of a sample by which the differences shrink at least
+_BADLY = 2  # samples: difference of the means of a block
+_LEAST_SHARE = 16  # one of so many blocks
+_SECOND_LOG2 = 6  # of the denominator where the first weights have none
+_LEFT, _LEFT_OF = 3, 5  # most that a second entry may leave of the differences beside one without weights: motion leaves more
+_LEVELS = 16  # parts of a sample in means of blocks
+_RANGE = 256 * _LEVELS  # of those means
+_BLOCK_LINES = SUM_BLOCK // SUM_LINES  # that count
+
+
+@helper
+def _ratio(square, of, log2):
+    """sqrt(square / of) * 2^log2, rounded; 128 or more where it is above 127. Both up to 2^61, `of` above 0."""
+    quotient, rest = square // of, square % of
+    if quotient >> 16:
+        return np.int64(2 * _MOST)
+    for _ in range(2 * log2 + 2):
+        quotient, rest = 2 * quotient, 2 * rest
+        if rest >= of:
+            quotient, rest = quotient + 1, rest - of
+    root = np.int64(0)
+    for bit in range(15, -1, -1):
+        more = root + (np.int64(1) << bit)
+        root = more if more * more <= quotient else root
+    return (root + 1) >> 1
+
+
+@helper
+def _rounded(value, by):
+    """value / by, rounded to nearest."""
+    return (2 * value + by) // (2 * by)
+
+
+@helper
+def _clipped(offset):
+    return max(np.int64(-_MOST - 1), min(np.int64(_MOST), offset))
+
+
+@helper
+def _least_differences(current, reference, least):
+    """For each block the least absolute difference from a block of the reference at most one block away, so that small motion
+    does not count; returns the sum of these differences.
+
+    current, reference, least (out): int32[h, w], below 2^30.
+    """
+    height, width = current.shape
+    total = np.int64(0)
+    for y in range(height):
+        first, last = max(y - 1, 0), min(y + 1, height - 1)
+        for x in range(width):
+            least[y, x] = abs(current[y, x] - reference[y, x])
+        for v in range(first, last + 1):
+            for x in range(width):
+                least[y, x] = min(least[y, x], abs(current[y, x] - reference[v, x]))
+            for x in range(1, width):
+                least[y, x] = min(least[y, x], abs(current[y, x] - reference[v, x - 1]))
+            for x in range(width - 1):
+                least[y, x] = min(least[y, x], abs(current[y, x] - reference[v, x + 1]))
+        for x in range(width):
+            total += np.int64(least[y, x])
+    return total
+
+
+@helper
+def _weighted_differences(current, reference, counts, log2, weight, offset, scaled, predicted, least):
+    """_least_differences from the reference with weight and offset, times 2^log2. scaled, predicted: int32[h, w], scratch."""
+    height, width = current.shape
+    for y in range(height):
+        for x in range(width):
+            scaled[y, x] = current[y, x] << log2
+            predicted[y, x] = weight * reference[y, x] + (offset << log2) * counts[y, x]
+    return _least_differences(scaled, predicted, least)
+
+
+@helper
+def _plane_weight(current, reference, totals, counts, scaled, predicted, least):
+    """(log2, weight, offset) that give a reference the mean and variance of the current plane; (0, 1, 0): they are no better.
+
+    current, reference, counts: int32[h, w]; totals: int64[5], samples; of the current and of the reference plane the sum and
+    the sum of squares.
+    """
+    none = np.int64(0), np.int64(1), np.int64(0)
+    count, total, before_total = totals[0], totals[1], totals[3]
+    variance, before_variance = count * totals[2] - total * total, count * totals[4] - before_total * before_total
+    log2, weight = np.int64(0), np.int64(1)
+    if before_variance:
+        log2 = np.int64(_LARGEST_LOG2)
+        weight = _ratio(variance, before_variance, log2)
+        while weight > _MOST and log2:
+            log2 -= 1
+            weight = _ratio(variance, before_variance, log2)
+        while log2 and weight % 2 == 0:
+            log2, weight = log2 - 1, weight // 2
+    if weight > _MOST:
+        return none
+    offset = _clipped(_rounded((total << log2) - weight * before_total, count << log2))
+    if log2 == 0 and weight == 1 and offset == 0:
+        return none
+    enough = _SAVED_BY_FIRST * count << log2  # in quarters
+    before = _weighted_differences(current, reference, counts, 0, 1, 0, scaled, predicted, least) << log2
+    if 4 * before < enough:
+        return none
+    after = _weighted_differences(current, reference, counts, log2, weight, offset, scaled, predicted, least)
+    if after * _GAIN_OF <= before * _GAIN and 4 * (before - after) >= enough:
+        return log2, weight, offset
+    return none
+
+
+@helper
+def _mean(total, count):
+    """Of the samples of a block, in _LEVELS. Whole blocks, which are nearly all, need no division."""
+    return total * _LEVELS // (SUM_BLOCK * _BLOCK_LINES) if count == SUM_BLOCK * _BLOCK_LINES else total * _LEVELS // count
+
+
+@helper
+def _badly_served(current, reference, counts, log2, served, histogram):
+    """(blocks that are served badly, what their means miss in the median in samples, sums of the means now and before, of
+    their squares now and before); the means in _LEVELS. histogram: int32[2 * _RANGE], scratch.
+    """
+    height, width = current.shape
+    n = total = squares = before_total = before_squares = np.int64(0)
+    histogram[:] = 0
+    for y in range(height):
+        for x in range(width):
+            count = np.int64(counts[y, x])
+            if served[y, x] > _BADLY * count << log2:
+                now, before = _mean(np.int64(current[y, x]), count), _mean(np.int64(reference[y, x]), count)
+                n, total, before_total = n + 1, total + now, before_total + before
+                squares, before_squares = squares + now * now, before_squares + before * before
+                histogram[_RANGE + now - before] += 1
+    level, fewer = np.int64(0), np.int64(histogram[0])
+    while n and fewer <= n // 2:
+        level += 1
+        fewer += histogram[level]
+    return n, (level - _RANGE) // _LEVELS, total, before_total, squares, before_squares
+
+
+@helper
+def _saved_by_second(current, reference, counts, log2, weight, offset, scaled, predicted, least, served):
+    """What differences stay where a second entry has this weight and offset: each block takes the better entry."""
+    height, width = current.shape
+    _weighted_differences(current, reference, counts, log2, weight, offset, scaled, predicted, least)
+    left = np.int64(0)
+    for y in range(height):
+        for x in range(width):
+            left += np.int64(min(served[y, x], least[y, x]))
+    return left
+
+
+@helper
+def _second_weights(current, reference, counts, count, first, second, scaled, predicted, least, served, histogram):
+    """Other weights for the blocks that `first` serves badly, such as captions over a fade, and lights, into `second`.
+
+    Returns whether there are enough of them. first, second: int32[N_WEIGHTS].
+
+    None at all, an offset (the median of what these blocks miss), or what gives their means the mean and the variance.
+    """
+    weighted = first[0] & LUMA_WEIGHTED
+    log2 = np.int64(first[1]) if weighted else np.int64(_SECOND_LOG2)
+    one = np.int64(1) << log2
+    weight, offset = (np.int64(first[2]), np.int64(first[3])) if weighted else (one, np.int64(0))
+    missing = _weighted_differences(current, reference, counts, log2, weight, offset, scaled, predicted, served)
+    unit = count << log2
+    if 4 * missing < (_SAVED_BY_NONE if weighted else _SAVED_BY_SECOND) * unit:
+        return False
+    n, missed, total, before, squares, before_squares = _badly_served(current, reference, counts, log2, served, histogram)
+    if n * _LEAST_SHARE < counts.size:
+        return False
+    best_weight = best_offset = np.int64(0)
+    least_left = missing
+    for trial in range(3):
+        weight, offset = one, _clipped(missed)
+        if trial == 0:
+            offset = np.int64(0)
+        elif trial == 2:
+            spread = n * before_squares - before * before
+            if spread == 0:
+                continue
+            weight = _ratio(n * squares - total * total, spread, log2)
+            offset = _clipped(_rounded((total << log2) - weight * before, _LEVELS * n << log2))
+        is_one = weight == one and offset == 0
+        if (is_one and not weighted) or (weight > _MOST and not is_one):
+            continue
+        left = _saved_by_second(current, reference, counts, log2, weight, offset, scaled, predicted, least, served)
+        if not weighted and left * _LEFT_OF > missing * _LEFT:
+            continue
+        if left < least_left and 4 * (missing - left) >= (_SAVED_BY_NONE if is_one else _SAVED_BY_SECOND) * unit:
+            best_weight, best_offset, least_left = weight, offset, left
+    if least_left == missing:
+        return False
+    if best_weight != one or best_offset:
+        for k in range(4, N_WEIGHTS):
+            second[k] = first[k]
+        second[0], second[1], second[2], second[3] = LUMA_WEIGHTED, log2, best_weight, best_offset
+    return True
+
+
+@helper
+def _count_samples(width, lines, counts):
+    """Those that count in each block of a plane, into counts, int32[h, w]; lines: that count."""
+    for y in range(counts.shape[0]):
+        for x in range(counts.shape[1]):
+            counts[y, x] = min(SUM_BLOCK, width - SUM_BLOCK * x) * min(_BLOCK_LINES, lines - _BLOCK_LINES * y)
+
+
+@helper
+def _sums_of_plane(sums, squares, totals, at):
+    """Sum and sum of squares of a plane into totals[at], totals[at + 1]; sums, squares: int32[n]."""
+    total = all_squares = np.int64(0)
+    for block in range(len(sums)):
+        total += np.int64(sums[block])
+        all_squares += np.int64(squares[block])
+    totals[at], totals[at + 1] = total, all_squares
+
+
+@helper
+def _is_weighted(numbers):
+    return numbers[0] != 0 or numbers[1] != 1 or numbers[2] != 0
+
+
+@helper
+def _set_first(planes, first):
+    """The first entry, int32[N_WEIGHTS], by the weights of the planes, int64[3, 3]; it stays empty without any."""
+    luma, cb, cr = _is_weighted(planes[0]), _is_weighted(planes[1]), _is_weighted(planes[2])
+    if not luma and not cb and not cr:
+        return
+    log2 = max(planes[1, 0], planes[2, 0])  # the denominator is common
+    while max(planes[1, 1] << log2 >> planes[1, 0], planes[2, 1] << log2 >> planes[2, 0]) > _MOST:
+        log2 -= 1
+    first[0] = LUMA_WEIGHTED * int(luma) + CHROMA_WEIGHTED * int(cb or cr)
+    first[1], first[2], first[3], first[4] = planes[0, 0], planes[0, 1], planes[0, 2], log2
+    for c in range(1, 3):
+        first[3 + 2 * c], first[4 + 2 * c] = planes[c, 1] << log2 >> planes[c, 0], planes[c, 2]
+
+
+@quick_kernel
+def choose_weights(current, reference, width, height, repeats, entries):
+    """Weights of the first entries of RefPicList0, which are one frame, into entries, int32[2, N_WEIGHTS], see layout.py; the
+    number of these entries is returned, 0: one entry without weights. repeats: there may be two.
+
+    current, reference: int32[2, n], see block_sums in weighting.py, of a frame of this display size and of its reference.
+    """
+    planes, totals, end = np.empty((3, 3), np.int64), np.empty(5, np.int64), current.shape[1]
+    entries[:] = 0
+    for plane in range(2, -1, -1):  # luma is the last one
+        half = min(plane, 1)
+        wide, lines = (width + half) >> half, (((height + half) >> half) + SUM_LINES - 1) // SUM_LINES
+        shape = (lines + _BLOCK_LINES - 1) // _BLOCK_LINES, (wide + SUM_BLOCK - 1) // SUM_BLOCK
+        at, end = end - shape[0] * shape[1], end
+        now, before = current[0, at:end].reshape(shape), reference[0, at:end].reshape(shape)
+        counts, scaled, predicted, least = (np.empty(shape, np.int32), np.empty(shape, np.int32), np.empty(shape, np.int32),
+                                            np.empty(shape, np.int32))  # fmt: skip
+        _count_samples(wide, lines, counts)
+        totals[0] = wide * lines
+        _sums_of_plane(current[0, at:end], current[1, at:end], totals, 1)
+        _sums_of_plane(reference[0, at:end], reference[1, at:end], totals, 3)
+        planes[plane, 0], planes[plane, 1], planes[plane, 2] = _plane_weight(
+            now, before, totals, counts, scaled, predicted, least
+        )
+        end = at
+    _set_first(planes, entries[0])
+    if repeats:
+        both = entries[0], entries[1]
+        served, histogram = np.empty(shape, np.int32), np.empty(2 * _RANGE, np.int32)
+        if _second_weights(now, before, counts, totals[0], *both, scaled, predicted, least, served, histogram):
+            return 2
+    return int(entries[0, 0] != 0)
