@@ -19,6 +19,7 @@ _LEFT, _LEFT_OF = 3, 5  # most that a second entry may leave of the differences 
 _LEVELS = 16  # parts of a sample in means of blocks
 _RANGE = 256 * _LEVELS  # of those means
 _BLOCK_LINES = SUM_BLOCK // SUM_LINES  # that count
+_FAR = 1 << 30  # from all sums
 
 
 @helper
@@ -50,46 +51,62 @@ def _clipped(offset):
 
 
 @helper
+def _distance(a, b):
+    """|a - b| of two int32 below 2^30, as int32, so that loops of it become vectors of these."""
+    difference = np.int32(a - b)
+    return max(difference, np.int32(-difference))
+
+
+@helper
 def _least_differences(current, reference, least):
     """For each block the least absolute difference from a block of the reference at most one block away, so that small motion
     does not count; returns the sum of these differences.
 
-    current, reference, least (out): int32[h, w], below 2^30.
+    current, least (out): int32[h, w]; reference: int32[h + 2, w + 2], with a border that nothing is near to.
     """
-    height, width = current.shape
     total = np.int64(0)
-    for y in range(height):
-        first, last = max(y - 1, 0), min(y + 1, height - 1)
-        for x in range(width):
-            least[y, x] = abs(current[y, x] - reference[y, x])
-        for v in range(first, last + 1):
-            for x in range(width):
-                least[y, x] = min(least[y, x], abs(current[y, x] - reference[v, x]))
-            for x in range(1, width):
-                least[y, x] = min(least[y, x], abs(current[y, x] - reference[v, x - 1]))
-            for x in range(width - 1):
-                least[y, x] = min(least[y, x], abs(current[y, x] - reference[v, x + 1]))
-        for x in range(width):
+    for y in range(current.shape[0]):
+        for x in range(current.shape[1]):
+            now, nearest = current[y, x], np.int32(_FAR)
+            for v in range(3):
+                row = y + v
+                left, middle = _distance(now, reference[row, x]), _distance(now, reference[row, x + 1])
+                nearest = min(min(nearest, _distance(now, reference[row, x + 2])), min(left, middle))
+            least[y, x] = nearest
+        for x in range(current.shape[1]):
             total += np.int64(least[y, x])
     return total
 
 
 @helper
-def _weighted_differences(current, reference, counts, log2, weight, offset, scaled, predicted, least):
-    """_least_differences from the reference with weight and offset, times 2^log2. scaled, predicted: int32[h, w], scratch."""
-    height, width = current.shape
-    for y in range(height):
-        for x in range(width):
+def _samples(y, size):
+    """Of a block that count: in row y of blocks, all but the last one; in the last one. size: columns, lines that count."""
+    width, lines = size
+    high = min(_BLOCK_LINES, lines - _BLOCK_LINES * y)
+    return SUM_BLOCK * high, ((width - 1) % SUM_BLOCK + 1) * high
+
+
+@helper
+def _weighted_differences(current, reference, size, log2, weight, offset, scaled, predicted, least):
+    """_least_differences from the reference with weight and offset, times 2^log2.
+
+    size: see _samples. Scratch: scaled int32[h, w], predicted int32[h + 2, w + 2] with its border.
+    """
+    last = current.shape[1] - 1
+    for y in range(current.shape[0]):
+        whole, rest = _samples(y, size)
+        for x in range(last + 1):
             scaled[y, x] = current[y, x] << log2
-            predicted[y, x] = weight * reference[y, x] + (offset << log2) * counts[y, x]
+            predicted[y + 1, x + 1] = weight * reference[y, x] + (offset << log2) * whole
+        predicted[y + 1, last + 1] += (offset << log2) * (rest - whole)
     return _least_differences(scaled, predicted, least)
 
 
 @helper
-def _plane_weight(current, reference, totals, counts, scaled, predicted, least):
+def _plane_weight(current, reference, totals, size, scaled, predicted, least):
     """(log2, weight, offset) that give a reference the mean and variance of the current plane; (0, 1, 0): they are no better.
 
-    current, reference, counts: int32[h, w]; totals: int64[5], samples; of the current and of the reference plane the sum and
+    current, reference: int32[h, w]; size: see _samples; totals: int64[5], samples; of the current and of the reference plane the sum and
     the sum of squares.
     """
     none = np.int64(0), np.int64(1), np.int64(0)
@@ -110,10 +127,10 @@ def _plane_weight(current, reference, totals, counts, scaled, predicted, least):
     if log2 == 0 and weight == 1 and offset == 0:
         return none
     enough = _SAVED_BY_FIRST * count << log2  # in quarters
-    before = _weighted_differences(current, reference, counts, 0, 1, 0, scaled, predicted, least) << log2
+    before = _weighted_differences(current, reference, size, 0, 1, 0, scaled, predicted, least) << log2
     if 4 * before < enough:
         return none
-    after = _weighted_differences(current, reference, counts, log2, weight, offset, scaled, predicted, least)
+    after = _weighted_differences(current, reference, size, log2, weight, offset, scaled, predicted, least)
     if after * _GAIN_OF <= before * _GAIN and 4 * (before - after) >= enough:
         return log2, weight, offset
     return none
@@ -126,33 +143,48 @@ def _mean(total, count):
 
 
 @helper
-def _badly_served(current, reference, counts, log2, served, histogram):
-    """(blocks that are served badly, what their means miss in the median in samples, sums of the means now and before, of
-    their squares now and before); the means in _LEVELS. histogram: int32[2 * _RANGE], scratch.
-    """
-    height, width = current.shape
-    n = total = squares = before_total = before_squares = np.int64(0)
-    histogram[:] = 0
-    for y in range(height):
-        for x in range(width):
-            count = np.int64(counts[y, x])
-            if served[y, x] > _BADLY * count << log2:
-                now, before = _mean(np.int64(current[y, x]), count), _mean(np.int64(reference[y, x]), count)
-                n, total, before_total = n + 1, total + now, before_total + before
-                squares, before_squares = squares + now * now, before_squares + before * before
-                histogram[_RANGE + now - before] += 1
-    level, fewer = np.int64(0), np.int64(histogram[0])
-    while n and fewer <= n // 2:
-        level += 1
-        fewer += histogram[level]
-    return n, (level - _RANGE) // _LEVELS, total, before_total, squares, before_squares
+def _add_badly_served(current, reference, columns, y, count, limit, served, missed, sums):
+    """Blocks of `columns` in row y, which have `count` samples, see _badly_served; limit: served badly above it."""
+    n, total, before_total, squares, before_squares = sums[0], sums[1], sums[2], sums[3], sums[4]
+    for x in range(columns[0], columns[1]):
+        badly = np.int64(served[y, x] > limit)
+        now, before = badly * _mean(np.int64(current[y, x]), count), badly * _mean(np.int64(reference[y, x]), count)
+        missed[y, x] = _RANGE + now - before if badly else 2 * _RANGE
+        n, total, before_total = n + badly, total + now, before_total + before
+        squares, before_squares = squares + now * now, before_squares + before * before
+    sums[0], sums[1], sums[2], sums[3], sums[4] = n, total, before_total, squares, before_squares
 
 
 @helper
-def _saved_by_second(current, reference, counts, log2, weight, offset, scaled, predicted, least, served):
+def _badly_served(current, reference, size, log2, served, missed, sums, histogram):
+    """What the means of the blocks that are served badly miss in the median, in samples; 0 without any.
+
+    sums: int64[5] out, of these blocks: their number, sums of the means now and before in _LEVELS, of their squares. Scratch:
+    missed int32[h, w], histogram int32[2 * _RANGE + 1], whose last element is for other blocks.
+    """
+    height, last = current.shape[0], current.shape[1] - 1
+    for k in range(5):
+        sums[k] = 0
+    for level in range(2 * _RANGE):
+        histogram[level] = 0
+    for y in range(height):
+        whole, rest = _samples(y, size)
+        _add_badly_served(current, reference, (0, last), y, whole, _BADLY * whole << log2, served, missed, sums)
+        _add_badly_served(current, reference, (last, last + 1), y, rest, _BADLY * rest << log2, served, missed, sums)
+        for x in range(last + 1):
+            histogram[missed[y, x]] += 1
+    level, fewer = np.int64(0), np.int64(histogram[0])
+    while sums[0] and fewer <= sums[0] // 2:
+        level += 1
+        fewer += histogram[level]
+    return (level - _RANGE) // _LEVELS if sums[0] else np.int64(0)
+
+
+@helper
+def _saved_by_second(current, reference, size, log2, weight, offset, scaled, predicted, least, served):
     """What differences stay where a second entry has this weight and offset: each block takes the better entry."""
     height, width = current.shape
-    _weighted_differences(current, reference, counts, log2, weight, offset, scaled, predicted, least)
+    _weighted_differences(current, reference, size, log2, weight, offset, scaled, predicted, least)
     left = np.int64(0)
     for y in range(height):
         for x in range(width):
@@ -161,28 +193,28 @@ def _saved_by_second(current, reference, counts, log2, weight, offset, scaled, p
 
 
 @helper
-def _second_weights(current, reference, counts, count, first, second, scaled, predicted, least, served, histogram):
-    """Other weights for the blocks that `first` serves badly, such as captions over a fade, and lights, into `second`.
+def _second_weights(current, reference, size, totals, entries, scaled, predicted, least, served, missed, histogram):
+    """Other weights for the blocks that the first entry serves badly, such as captions over a fade, and lights.
 
-    Returns whether there are enough of them. first, second: int32[N_WEIGHTS].
-
-    None at all, an offset (the median of what these blocks miss), or what gives their means the mean and the variance.
+    Into entries[1], int32[N_WEIGHTS]; returns whether there are enough of them. None at all, an offset (the median of what these
+    blocks miss), or what gives their means the mean and the variance. totals: as in _plane_weight, then sums of these blocks.
     """
-    weighted = first[0] & LUMA_WEIGHTED
-    log2 = np.int64(first[1]) if weighted else np.int64(_SECOND_LOG2)
+    weighted = entries[0, 0] & LUMA_WEIGHTED
+    log2 = np.int64(entries[0, 1]) if weighted else np.int64(_SECOND_LOG2)
     one = np.int64(1) << log2
-    weight, offset = (np.int64(first[2]), np.int64(first[3])) if weighted else (one, np.int64(0))
-    missing = _weighted_differences(current, reference, counts, log2, weight, offset, scaled, predicted, served)
-    unit = count << log2
+    weight, offset = (np.int64(entries[0, 2]), np.int64(entries[0, 3])) if weighted else (one, np.int64(0))
+    missing = _weighted_differences(current, reference, size, log2, weight, offset, scaled, predicted, served)
+    unit = totals[0] << log2
     if 4 * missing < (_SAVED_BY_NONE if weighted else _SAVED_BY_SECOND) * unit:
         return False
-    n, missed, total, before, squares, before_squares = _badly_served(current, reference, counts, log2, served, histogram)
-    if n * _LEAST_SHARE < counts.size:
+    offset_missed = _badly_served(current, reference, size, log2, served, missed, totals, histogram)
+    n, total, before, squares, before_squares = totals[0], totals[1], totals[2], totals[3], totals[4]
+    if n * _LEAST_SHARE < current.size:
         return False
     best_weight = best_offset = np.int64(0)
     least_left = missing
     for trial in range(3):
-        weight, offset = one, _clipped(missed)
+        weight, offset = one, _clipped(offset_missed)
         if trial == 0:
             offset = np.int64(0)
         elif trial == 2:
@@ -194,7 +226,7 @@ def _second_weights(current, reference, counts, count, first, second, scaled, pr
         is_one = weight == one and offset == 0
         if (is_one and not weighted) or (weight > _MOST and not is_one):
             continue
-        left = _saved_by_second(current, reference, counts, log2, weight, offset, scaled, predicted, least, served)
+        left = _saved_by_second(current, reference, size, log2, weight, offset, scaled, predicted, least, served)
         if not weighted and left * _LEFT_OF > missing * _LEFT:
             continue
         if left < least_left and 4 * (missing - left) >= (_SAVED_BY_NONE if is_one else _SAVED_BY_SECOND) * unit:
@@ -203,17 +235,9 @@ def _second_weights(current, reference, counts, count, first, second, scaled, pr
         return False
     if best_weight != one or best_offset:
         for k in range(4, N_WEIGHTS):
-            second[k] = first[k]
-        second[0], second[1], second[2], second[3] = LUMA_WEIGHTED, log2, best_weight, best_offset
+            entries[1, k] = entries[0, k]
+        entries[1, 0], entries[1, 1], entries[1, 2], entries[1, 3] = LUMA_WEIGHTED, log2, best_weight, best_offset
     return True
-
-
-@helper
-def _count_samples(width, lines, counts):
-    """Those that count in each block of a plane, into counts, int32[h, w]; lines: that count."""
-    for y in range(counts.shape[0]):
-        for x in range(counts.shape[1]):
-            counts[y, x] = min(SUM_BLOCK, width - SUM_BLOCK * x) * min(_BLOCK_LINES, lines - _BLOCK_LINES * y)
 
 
 @helper
@@ -261,20 +285,18 @@ def choose_weights(current, reference, width, height, repeats, entries):
         shape = (lines + _BLOCK_LINES - 1) // _BLOCK_LINES, (wide + SUM_BLOCK - 1) // SUM_BLOCK
         at, end = end - shape[0] * shape[1], end
         now, before = current[0, at:end].reshape(shape), reference[0, at:end].reshape(shape)
-        counts, scaled, predicted, least = (np.empty(shape, np.int32), np.empty(shape, np.int32), np.empty(shape, np.int32),
-                                            np.empty(shape, np.int32))  # fmt: skip
-        _count_samples(wide, lines, counts)
+        size, scaled, least = (wide, lines), np.empty(shape, np.int32), np.empty(shape, np.int32)
+        predicted = np.full((shape[0] + 2, shape[1] + 2), _FAR, np.int32)
         totals[0] = wide * lines
         _sums_of_plane(current[0, at:end], current[1, at:end], totals, 1)
         _sums_of_plane(reference[0, at:end], reference[1, at:end], totals, 3)
         planes[plane, 0], planes[plane, 1], planes[plane, 2] = _plane_weight(
-            now, before, totals, counts, scaled, predicted, least
+            now, before, totals, size, scaled, predicted, least
         )
         end = at
     _set_first(planes, entries[0])
     if repeats:
-        both = entries[0], entries[1]
-        served, histogram = np.empty(shape, np.int32), np.empty(2 * _RANGE, np.int32)
-        if _second_weights(now, before, counts, totals[0], *both, scaled, predicted, least, served, histogram):
+        served, missed, histogram = np.empty(shape, np.int32), np.empty(shape, np.int32), np.empty(2 * _RANGE + 1, np.int32)
+        if _second_weights(now, before, size, totals, entries, scaled, predicted, least, served, missed, histogram):
             return 2
     return int(entries[0, 0] != 0)
