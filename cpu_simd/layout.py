@@ -39,8 +39,10 @@ PREVIOUS_DISTANCES, SLOTS, SEARCHED_SLOTS, BI_WEIGHTS = (DISTANCES + k * MOST_LI
 HEADER_BITS = BI_WEIGHTS + (MOST_LISTED // 2) ** 2
 LUMA_WEIGHTED, CHROMA_WEIGHTED = 1, 2
 AVERAGE = 32  # implicit weight of list 1, of 64, where both predictions count alike (8.4.2.3.1): the rounded average
-# Sums of the source for the weights: of blocks of SUM_BLOCK columns and lines, one of SUM_LINES lines counts.
-SUM_BLOCK, SUM_LINES = 16, 4
+# Sums of the source for the weights: side of a block, and which lines count: one of so many; in large frames both are coarser
+SUM_BLOCK, SUM_LINES, SUM_BLOCK_OF_LARGE, SUM_LINES_OF_LARGE = 16, 4, 32, 16
+SUM_SAMPLES = SUM_BLOCK * SUM_BLOCK // SUM_LINES  # of a block that count, in frames of any size
+MOST_OF_SMALL = 2500  # macroblocks of a frame that is not large
 
 # `scaling`, int16, what scaling.py makes of the scaling lists: SCALING_SET elements for intra, as many for inter
 # macroblocks, SCALING_FINER. Of a set, by QP % 6: multipliers of the quantiser ([12, 64], the last six rows with 0 for the
@@ -59,3 +61,15 @@ MOST_BINS = 24576
 
 # Types of the RGB samples that convert.py takes.
 RGB_DTYPES = ("uint8", "float16", "bfloat16", "float32", "float64")
+
+
+def sum_block(width: int, height: int) -> tuple[int, int]:
+    """SUM_BLOCK and SUM_LINES of a frame with this width and height in samples."""
+    is_large = -(-width // 16) * -(-height // 16) > MOST_OF_SMALL
+    return (SUM_BLOCK_OF_LARGE, SUM_LINES_OF_LARGE) if is_large else (SUM_BLOCK, SUM_LINES)
+
+
+def n_sum_blocks(width: int, height: int) -> int:
+    """Blocks of Y, Cb and Cr."""
+    block, _ = sum_block(width, height)
+    return -(-width // block) * -(-height // block) + 2 * (-(-width // (2 * block)) * -(-height // (2 * block)))

@@ -13,10 +13,10 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from ..cpu_simd.layout import COARSE_PAD, ENTRY_BYTES, N_B_CHOICES, N_B_EXTRAS, N_LEVEL_BLOCKS, PARTITIONS
+from ..cpu_simd.layout import COARSE_PAD, ENTRY_BYTES, N_B_CHOICES, N_B_EXTRAS, N_LEVEL_BLOCKS, PARTITIONS, n_sum_blocks
 from ..process import cached_property
 from ..standard.macroblock import I_4x4
-from ..standard.sample_format import MB_HEIGHT_C, MB_WIDTH_C, SUB_HEIGHT_C, SUB_WIDTH_C, Sample
+from ..standard.sample_format import MB_HEIGHT_C, MB_WIDTH_C, Sample
 from .stages import Stage
 
 CURRENT, PREVIOUS = -1, 0  # numbers: the frame in the loop; reference 0, the frame before
@@ -185,11 +185,6 @@ def of_second_list(*elements: int) -> OfSecondList:
     return OfSecondList(elements)
 
 
-def _half_blocks(size: Size) -> int:
-    """Blocks of 16x16 samples of a chroma plane."""
-    return -(-size.mb_width // SUB_WIDTH_C) * -(-size.mb_height // SUB_HEIGHT_C)
-
-
 Row = TypeVar("Row", "ArrayRow", "View")
 
 
@@ -230,7 +225,7 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
              "the slices as write_slices wrote them, room for their headers"),
     ArrayRow("level_blocks", HOST, Undivided(lambda size: (size.n_mb * N_LEVEL_BLOCKS, 16)), np.int16,
              "the blocks that have levels, contiguous (cuda_src/residual/compact.py)"),
-    ArrayRow("block_sums", HOST, Undivided(lambda size: (2, size.n_mb + 2 * _half_blocks(size))), np.int32,
+    ArrayRow("block_sums", HOST, Undivided(lambda size: (2, n_sum_blocks(16 * size.mb_width, 16 * size.mb_height))), np.int32,
              "sums of blocks of the source planes, of their squares (cuda_src/inter/weighting.cu)"),
     ArrayRow("source_y", SOURCE, LUMA, Sample, "the source in coded size", {"intra_estimate": (1, 0)}),
     ArrayRow("source_u", SOURCE, CHROMA, Sample, "Cb"),

@@ -6,7 +6,7 @@ Integers only, so that every processor chooses the same.
 import numpy as np
 
 from ...jit.kernel import helper, quick_kernel
-from ..layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, N_WEIGHTS, SUM_BLOCK, SUM_LINES
+from ..layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, N_WEIGHTS, SUM_SAMPLES
 
 _LARGEST_LOG2 = 7  # of the denominators
 _MOST = 127  # weight, and offset
@@ -18,7 +18,6 @@ _SECOND_LOG2 = 6  # of the denominator where the first weights have none
 _LEFT, _LEFT_OF = 3, 5  # most that a second entry may leave of the differences beside one without weights: motion leaves more
 _LEVELS = 16  # parts of a sample in means of blocks
 _RANGE = 256 * _LEVELS  # of those means
-_BLOCK_LINES = SUM_BLOCK // SUM_LINES  # that count
 _FAR = 1 << 30  # from all sums
 
 
@@ -80,10 +79,13 @@ def _least_differences(current, reference, least):
 
 @helper
 def _samples(y, size):
-    """Of a block that count: in row y of blocks, all but the last one; in the last one. size: columns, lines that count."""
-    width, lines = size
-    high = min(_BLOCK_LINES, lines - _BLOCK_LINES * y)
-    return SUM_BLOCK * high, ((width - 1) % SUM_BLOCK + 1) * high
+    """Of a block that count: in row y of blocks, all but the last one; in the last one.
+
+    size: columns and lines that count, of the plane and of a block.
+    """
+    width, lines, columns, rows = size
+    high = min(rows, lines - rows * y)
+    return columns * high, ((width - 1) % columns + 1) * high
 
 
 @helper
@@ -106,8 +108,8 @@ def _weighted_differences(current, reference, size, log2, weight, offset, scaled
 def _plane_weight(current, reference, totals, size, scaled, predicted, least):
     """(log2, weight, offset) that give a reference the mean and variance of the current plane; (0, 1, 0): they are no better.
 
-    current, reference: int32[h, w]; size: see _samples; totals: int64[5], samples; of the current and of the reference plane the sum and
-    the sum of squares.
+    current, reference: int32[h, w]; size: see _samples; totals: int64[5], samples that count; sum and sum of squares of the
+    current plane, of the reference plane.
     """
     none = np.int64(0), np.int64(1), np.int64(0)
     count, total, before_total = totals[0], totals[1], totals[3]
@@ -139,7 +141,7 @@ def _plane_weight(current, reference, totals, size, scaled, predicted, least):
 @helper
 def _mean(total, count):
     """Of the samples of a block, in _LEVELS. Whole blocks, which are nearly all, need no division."""
-    return total * _LEVELS // (SUM_BLOCK * _BLOCK_LINES) if count == SUM_BLOCK * _BLOCK_LINES else total * _LEVELS // count
+    return total * _LEVELS // SUM_SAMPLES if count == SUM_SAMPLES else total * _LEVELS // count
 
 
 @helper
@@ -196,8 +198,8 @@ def _saved_by_second(current, reference, size, log2, weight, offset, scaled, pre
 def _second_weights(current, reference, size, totals, entries, scaled, predicted, least, served, missed, histogram):
     """Other weights for the blocks that the first entry serves badly, such as captions over a fade, and lights.
 
-    Into entries[1], int32[N_WEIGHTS]; returns whether there are enough of them. None at all, an offset (the median of what these
-    blocks miss), or what gives their means the mean and the variance. totals: as in _plane_weight, then sums of these blocks.
+    Into entries[1], int32[N_WEIGHTS]; returns whether there are enough of them. None at all, an offset (the median of what
+    these blocks miss), or what gives their means the mean and the variance. totals: as in _plane_weight, then sums of these.
     """
     weighted = entries[0, 0] & LUMA_WEIGHTED
     log2 = np.int64(entries[0, 1]) if weighted else np.int64(_SECOND_LOG2)
@@ -271,21 +273,22 @@ def _set_first(planes, first):
 
 
 @quick_kernel
-def choose_weights(current, reference, width, height, repeats, entries):
+def choose_weights(current, reference, width, height, block, step, repeats, entries):
     """Weights of the first entries of RefPicList0, which are one frame, into entries, int32[2, N_WEIGHTS], see layout.py; the
     number of these entries is returned, 0: one entry without weights. repeats: there may be two.
 
-    current, reference: int32[2, n], see block_sums in weighting.py, of a frame of this display size and of its reference.
+    current, reference: int32[2, n], see block_sums in weighting.py, of a frame of this display size and of its reference;
+    block, step: sum_block in layout.py.
     """
     planes, totals, end = np.empty((3, 3), np.int64), np.empty(5, np.int64), current.shape[1]
     entries[:] = 0
     for plane in range(2, -1, -1):  # luma is the last one
         half = min(plane, 1)
-        wide, lines = (width + half) >> half, (((height + half) >> half) + SUM_LINES - 1) // SUM_LINES
-        shape = (lines + _BLOCK_LINES - 1) // _BLOCK_LINES, (wide + SUM_BLOCK - 1) // SUM_BLOCK
+        wide, lines, rows = (width + half) >> half, (((height + half) >> half) + step - 1) // step, block // step
+        shape = (lines + rows - 1) // rows, (wide + block - 1) // block
         at, end = end - shape[0] * shape[1], end
         now, before = current[0, at:end].reshape(shape), reference[0, at:end].reshape(shape)
-        size, scaled, least = (wide, lines), np.empty(shape, np.int32), np.empty(shape, np.int32)
+        size, scaled, least = (wide, lines, block, rows), np.empty(shape, np.int32), np.empty(shape, np.int32)
         predicted = np.full((shape[0] + 2, shape[1] + 2), _FAR, np.int32)
         totals[0] = wide * lines
         _sums_of_plane(current[0, at:end], current[1, at:end], totals, 1)

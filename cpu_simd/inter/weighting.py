@@ -4,9 +4,9 @@ import numpy as np
 
 from ...jit.kernel import closed_kernel, helper
 from ...standard.sample_format import SAMPLE_MAX
-from ..layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, MOST_WEIGHTED, N_WEIGHTS, SUM_BLOCK, SUM_LINES
+from ..layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, MOST_WEIGHTED, N_WEIGHTS
 from ..simd.lanes import squares_of_pairs, sum_of_lanes
-from ..simd.vector import add, load_u8x16, widen
+from ..simd.vector import add, load_u8x16, splat_i32x8, splat_like, widen
 
 
 @helper
@@ -83,30 +83,31 @@ def _partial_block(plane, y0, y1, step, x0, x1):
 
 
 @helper
-def _plane_sums(plane, step, sums, at):
+def _plane_sums(plane, block, lines, step, sums, at):
     """Those of one plane, from sums[:, at] on; returns where the next plane begins."""
     height, width = plane.shape
-    for y0 in range(0, height, SUM_BLOCK // SUM_LINES * step):
-        y1 = min(y0 + SUM_BLOCK // SUM_LINES * step, height)
-        for x in range(0, width & ~15, SUM_BLOCK):
-            row = widen(load_u8x16(plane, y0 * width + x))
-            total, squares = row, squares_of_pairs(row)
-            for y in range(y0 + step, y1, step):
-                row = widen(load_u8x16(plane, y * width + x))
-                total, squares = add(total, row), add(squares, squares_of_pairs(row))
+    for y0 in range(0, height, lines * step):
+        y1 = min(y0 + lines * step, height)
+        for x0 in range(0, width - block + 1, block):
+            total, squares = splat_like(widen(load_u8x16(plane, y0 * width + x0)), 0), splat_i32x8(0)
+            for y in range(y0, y1, step):
+                for x in range(x0, x0 + block, 16):
+                    row = widen(load_u8x16(plane, y * width + x))
+                    total, squares = add(total, row), add(squares, squares_of_pairs(row))
             sums[0, at], sums[1, at] = sum_of_lanes(total), sum_of_lanes(squares)
             at += 1
-        if width & 15:
-            sums[0, at], sums[1, at] = _partial_block(plane, y0, y1, step, width & ~15, width)
+        if width % block:
+            sums[0, at], sums[1, at] = _partial_block(plane, y0, y1, step, width - width % block, width)
             at += 1
     return at
 
 
 @closed_kernel
-def block_sums(y, u, v, step, sums):
-    """Not part of the standard: sums of the samples of a source frame, and of their squares, by SUM_BLOCK x SUM_BLOCK.
+def block_sums(y, u, v, block, lines, step, sums):
+    """Not part of the standard: sums of the samples of a source frame, and of their squares, by blocks.
 
-    y, u, v: Sample[h, w], every step-th row counts: SUM_LINES, or 1 where only those rows are there. sums: int32[2, n] out,
-    blocks of Y, Cb, Cr, each in raster order.
+    y, u, v: Sample[h, w]; every step-th row counts. A block has `block` columns, a multiple of 16, and `lines` such rows.
+    sums: int32[2, n] out, blocks of Y, Cb, Cr, each in raster order.
     """
-    _plane_sums(v, step, sums, _plane_sums(u, step, sums, _plane_sums(y, step, sums, 0)))
+    chroma = _plane_sums(y, block, lines, step, sums, 0)
+    _plane_sums(v, block, lines, step, sums, _plane_sums(u, block, lines, step, sums, chroma))

@@ -2,6 +2,8 @@
 // Samples of 8 bits only: words of four samples.
 #include "inter/weighting.cuh"
 
+constexpr int THREADS_OF_BLOCK = SUM_SAMPLES / 4;
+
 // luma, weighted (out): Sample[4, height, width], sample rows [y0, y1). weights: int32[N_WEIGHTS], see layout.py. Grid: words of a
 // row, rows, planes.
 extern "C" __global__ void weight_reference(const Sample *luma, const int *weights, int width, int height, int y0, int y1,
@@ -14,15 +16,16 @@ extern "C" __global__ void weight_reference(const Sample *luma, const int *weigh
   *reinterpret_cast<unsigned *>(weighted + at) = weigh4(samples, weights[1], weights[2], weights[3]);
 }
 
-// Sums of the samples of blocks of SUM_BLOCK x SUM_BLOCK, and of their squares, of every SUM_LINES-th line within the display area.
-// y, u, v: planes of coded size, luma `pitch` bytes from row to row; width, height: of the display area; sums int32[2, n], n the
-// blocks of Y, Cb, Cr, each in raster order. Sixteen threads a block, four samples each. Grid: blocks of luma, planes.
-extern "C" __global__ void source_sums(const Sample *y, const Sample *u, const Sample *v, int pitch, int width, int height, int *sums) {
+// Sums of the samples of blocks of side x side, and of their squares, of every step-th line within the display area: SUM_SAMPLES a
+// block. y, u, v: planes of coded size, luma `pitch` bytes from row to row; width, height: of the display area; sums int32[2, n],
+// n the blocks of Y, Cb, Cr, each in raster order. A thread takes four samples. Grid: blocks of luma, planes.
+extern "C" __global__ void source_sums(const Sample *y, const Sample *u, const Sample *v, int pitch, int width, int height, int side,
+    int step, int *sums) {
   wait_for_the_kernel_before();
   const int plane = int(blockIdx.y), half = plane ? 1 : 0, wide = (width + half) >> half, high = (height + half) >> half;
-  const int across = (wide + SUM_BLOCK - 1) / SUM_BLOCK, down = (high + SUM_BLOCK - 1) / SUM_BLOCK;
-  const int thread = int(blockIdx.x * blockDim.x + threadIdx.x), block = thread >> 4, strip = thread & 15;
-  const int x = block % across * SUM_BLOCK + 4 * (strip & 3), line = block / across * SUM_BLOCK + SUM_LINES * (strip >> 2);
+  const int across = (wide + side - 1) / side, down = (high + side - 1) / side;
+  const int thread = int(blockIdx.x * blockDim.x + threadIdx.x), block = thread / THREADS_OF_BLOCK, strip = thread % THREADS_OF_BLOCK;
+  const int x = block % across * side + 4 * strip % side, line = block / across * side + step * (4 * strip / side);
   int sum = 0, squares = 0;
   if (block < across * down && x < wide && line < high) {
     const Sample *from = plane == 0 ? y : plane == 1 ? u : v;
@@ -35,13 +38,13 @@ extern "C" __global__ void source_sums(const Sample *y, const Sample *u, const S
     }
   }
 #pragma unroll
-  for (int step = 8; step; step >>= 1) {
-    sum += __shfl_xor_sync(FULL_WARP, sum, step);
-    squares += __shfl_xor_sync(FULL_WARP, squares, step);
+  for (int far = THREADS_OF_BLOCK / 2; far; far >>= 1) {
+    sum += __shfl_xor_sync(FULL_WARP, sum, far);
+    squares += __shfl_xor_sync(FULL_WARP, squares, far);
   }
   if (strip || block >= across * down) return;
-  const int luma = ((width + SUM_BLOCK - 1) / SUM_BLOCK) * ((height + SUM_BLOCK - 1) / SUM_BLOCK);
-  const int chroma = ((width + 1) / 2 + SUM_BLOCK - 1) / SUM_BLOCK * (((height + 1) / 2 + SUM_BLOCK - 1) / SUM_BLOCK);
+  const int luma = ((width + side - 1) / side) * ((height + side - 1) / side);
+  const int chroma = ((width + 1) / 2 + side - 1) / side * (((height + 1) / 2 + side - 1) / side);
   const int at = block + (plane ? luma + (plane - 1) * chroma : 0);
   sums[at] = sum;
   sums[luma + 2 * chroma + at] = squares;

@@ -1,11 +1,11 @@
 """Weighted references for the search and sums of the source on the GPU: launches weighting.cu."""
 
 from ...cpu_simd.bundles import Planes
-from ...cpu_simd.layout import SUM_BLOCK
+from ...cpu_simd.layout import SUM_SAMPLES, sum_block
 from ..runtime.array import DeviceArray, Stream
 
 THREADS, ROWS = 64, 4
-SUMMING = 256  # threads, sixteen a block of samples
+SUMMING = 256  # threads
 
 
 def weight_reference(
@@ -26,6 +26,7 @@ def source_sums(source: Planes, width: int, height: int, block_sums: DeviceArray
 
     source: of coded size; width, height: of the display area. The numbers of cpu_simd.inter.weighting.block_sums.
     """
-    blocks = -(-width // SUM_BLOCK) * -(-height // SUM_BLOCK)
-    arguments = [*source, source.y.shape[1], width, height, block_sums]
-    source.y.device.launch("inter/weighting", "source_sums", (-(-16 * blocks // SUMMING), 3), (SUMMING,), arguments, stream)
+    side, step = sum_block(width, height)
+    threads = -(-width // side) * -(-height // side) * SUM_SAMPLES // 4
+    arguments = [*source, source.y.shape[1], width, height, side, step, block_sums]
+    source.y.device.launch("inter/weighting", "source_sums", (-(-threads // SUMMING), 3), (SUMMING,), arguments, stream)

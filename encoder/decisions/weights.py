@@ -1,6 +1,6 @@
 """Explicit weights of the last reference (8.4.2.3) for the P frames of a stream, from sums of the source frames alone.
 
-Every SUM_LINES-th line counts, and the device that has the frame sums it up. Integers only, so that every device decides the
+Some lines count, and the device that has the frame sums it up. Integers only, so that every device decides the
 same.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ...cpu_simd.inter.explicit_weights import choose_weights
 from ...cpu_simd.inter.weighting import block_sums
-from ...cpu_simd.layout import N_WEIGHTS, SUM_BLOCK, SUM_LINES
+from ...cpu_simd.layout import N_WEIGHTS, n_sum_blocks, sum_block
 from ...jit.kernel import OneVersion
 from ...scheduler.frame_spec import MOST_ENTRIES, MOST_WEIGHTED, FrameSpec, P, Weights
 
@@ -19,11 +19,12 @@ _choose, _block_sums = OneVersion(choose_weights), OneVersion(block_sums)
 
 def frame_sums(planes: Sequence[np.ndarray]) -> np.ndarray:
     """int32[2, n], see cpu_simd.inter.weighting.block_sums; planes: Y, Cb, Cr, uint8 of display size."""
-    blocks = sum([-(-height // SUM_BLOCK) * -(-width // SUM_BLOCK) for height, width in map(np.shape, planes)])
-    sums, step = np.empty((2, blocks), np.int32), SUM_LINES
+    height, width = planes[0].shape
+    block, lines = sum_block(width, height)
+    sums, step = np.empty((2, n_sum_blocks(width, height)), np.int32), lines
     if not all(plane.flags.carray for plane in planes):
-        step, planes = 1, [np.array(plane[::SUM_LINES], order="C") for plane in planes]
-    _block_sums.call(*planes, step, sums)
+        step, planes = 1, [np.array(plane[::lines], order="C") for plane in planes]
+    _block_sums.call(*planes, block, block // lines, step, sums)
     return sums
 
 
@@ -33,7 +34,7 @@ def entries(current: np.ndarray, reference: np.ndarray, size: tuple[int, int], r
     current, reference: frame_sums of the frame and of its reference; size: width and height; repeats: there may be two.
     """
     numbers = np.empty((MOST_WEIGHTED, N_WEIGHTS), np.int32)
-    count = _choose.call(current, reference, *size, repeats, numbers)
+    count = _choose.call(current, reference, *size, *sum_block(*size), repeats, numbers)
     return tuple([Weights(*entry) for entry in numbers[:count].tolist()])
 
 

@@ -4,7 +4,7 @@ from math import isqrt
 from typing import NamedTuple
 
 import numpy as np
-from h264lite.cpu_simd.layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, SUM_BLOCK, SUM_LINES
+from h264lite.cpu_simd.layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, sum_block
 from h264lite.scheduler.frame_spec import UNWEIGHTED, Weights
 
 NONE = 0, 1, 0  # log2 of the denominator, weight, offset
@@ -28,21 +28,23 @@ class PlaneSums(NamedTuple):
         return self.count * self.squares - self.total**2
 
 
-def by_blocks(lines):
+def by_blocks(lines, block, step):
     """int64[h, w]: sums of blocks."""
-    rows, columns = range(0, lines.shape[0], SUM_BLOCK // SUM_LINES), range(0, lines.shape[1], SUM_BLOCK)
+    rows, columns = range(0, lines.shape[0], block // step), range(0, lines.shape[1], block)
     return np.add.reduceat(np.add.reduceat(lines.astype(np.int64), rows, 0), columns, 1)
 
 
-def plane_sums(plane):
-    lines = plane[::SUM_LINES].astype(np.int64)
-    return PlaneSums(int(lines.sum()), int((lines**2).sum()), by_blocks(lines), by_blocks(np.ones_like(lines)))
+def plane_sums(plane, block, step):
+    lines = plane[::step].astype(np.int64)
+    by_block = [by_blocks(values, block, step) for values in (lines, np.ones_like(lines))]
+    return PlaneSums(int(lines.sum()), int((lines**2).sum()), *by_block)
 
 
 def frame_sums(planes):
     """int32[2, n] as block_sums in cpu_simd/inter/weighting.py."""
-    lines = [plane[::SUM_LINES].astype(np.int64) for plane in planes]
-    return np.stack([np.concatenate([by_blocks(values**power).ravel() for values in lines]) for power in (1, 2)])
+    block, step = sum_block(*planes[0].shape[::-1])
+    lines = [plane[::step].astype(np.int64) for plane in planes]
+    return np.stack([np.concatenate([by_blocks(values**power, block, step).ravel() for values in lines]) for power in (1, 2)])
 
 
 def ratio(square, of):
@@ -130,7 +132,8 @@ def second_weights(current, reference, first):
 
 def entries(current, reference, repeats):
     """As those of encoder/decisions/weights.py, from the planes of both frames."""
-    now, before = ([plane_sums(plane) for plane in planes] for planes in (current, reference))
+    grid = sum_block(*current[0].shape[::-1])
+    now, before = ([plane_sums(plane, *grid) for plane in planes] for planes in (current, reference))
     first = first_weights(now, before)
     second = second_weights(now[0], before[0], first) if repeats else None
     return tuple(entry for entry in (first, second) if entry is not None)[: None if second or first.flags else 0]

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from h264lite.cpu_simd.inter.weighting import block_sums, weight_reference
+from h264lite.cpu_simd.layout import sum_block
 
 from . import plain_weights
 from .test_inter_residual import WEIGHTS
@@ -30,13 +31,14 @@ def test_copy(weights):
     np.testing.assert_array_equal(luma, want)
 
 
-@pytest.mark.parametrize("size", [(1, 1), (4, 16), (5, 17), (36, 352), (11, 30)])
+@pytest.mark.parametrize("size", [(1, 1), (4, 16), (33, 17), (36, 352), (51, 70), (720, 1290), (1082, 600)])
 def test_block_sums(size):
     rng = np.random.default_rng(8)
     shapes = size, *2 * [((size[0] + 1) // 2, (size[1] + 1) // 2)]
     planes = [rng.integers(0, 256, shape).astype(np.uint8) for shape in shapes]
     want = plain_weights.frame_sums(planes)
-    for step, of_rows in ((4, planes), (1, [np.ascontiguousarray(plane[::4]) for plane in planes])):
+    block, lines = sum_block(*size[::-1])
+    for step, of_rows in ((lines, planes), (1, [np.ascontiguousarray(plane[::lines]) for plane in planes])):
         sums = np.full_like(want, -1, np.int32)
-        block_sums(*of_rows, step, sums)
+        block_sums(*of_rows, block, block // lines, step, sums)
         np.testing.assert_array_equal(sums, want)

@@ -26,7 +26,7 @@ def test_copy(device, weights):  # noqa: F811
         np.testing.assert_array_equal(out.get(), luma)
 
 
-@pytest.mark.parametrize(("width", "height"), [(1, 1), (16, 16), (33, 50), (90, 37), (130, 66)])
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (16, 16), (33, 50), (90, 37), (130, 66), (802, 803), (1100, 590)])
 def test_sums_of_a_source(device, width, height):  # noqa: F811
     rng = np.random.default_rng(10)
     coded = -(-height // 16) * 16, -(-width // 16) * 16
