@@ -46,9 +46,10 @@ def _check_files(
     inputs |= {name: option_texts[name] for name in ("qpfile", "tuning", "cqm", "tcfile_in") if option_texts.get(name)}
     outputs = {"output": output_name} | {name: reports[name.replace("-", "_")] for name in _REPORT_FILES}
     if is_playlist(output_name, reports["muxer"]):
-        from ..mp4.playlists import init_name  # few need it
+        from ..mp4.playlists import init_name, sound_stem  # few need it
 
-        outputs["the first segment"] = init_name(os.path.splitext(output_name)[0])
+        stem = os.path.splitext(output_name)[0]
+        outputs |= {"the first segment": init_name(stem), "the first segment of the sound": init_name(sound_stem(stem))}
     outputs["stats"] = option_texts.get("stats", BY_NAME["stats"].default) if option_texts.get("pass_") else None
     check_distinct({**inputs, "audio": reports["audio"], **outputs})
     if reports["trace_png"]:

@@ -49,7 +49,7 @@ def warnings_before(name: str, video: VideoFormat, sink: PacketSink, reports: di
     if video.matrix is not None and not sink.keeps_times:
         lines.append(f"{name} is rotated, which a plain stream cannot say; .mp4, .mkv and .mov keep it")
     if video.has_audio and reports["audio"] is None:
-        lines.append(f"{name} has sound, which is left out; --audio {shlex.quote(name)} puts it into .mp4, .mkv or .mov")
+        lines.append(f"{name} has sound, which is left out; --audio {shlex.quote(name)} keeps it, but in a plain stream")
     return lines
 
 

@@ -123,6 +123,7 @@ class Fragments(_Groups):
     """
 
     can_flush = True
+    sound_apart = False  # a subclass writes it elsewhere
 
     def __init__(self, write: Write, seconds: float | None, slack: Fraction = Fraction(0)) -> None:
         super().__init__(seconds, slack)
@@ -144,9 +145,10 @@ class Fragments(_Groups):
             self._track.sound.shift(units)
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
-        header = fragment_header(self._number + 1, self._time, samples, self._track.sound)
+        sound = None if self.sound_apart else self._track.sound
+        header = fragment_header(self._number + 1, self._time, samples, sound)
         # in one call: a process that is killed leaves it whole, or not at all
-        self._put(b"".join((header, *data, *self._sound_run()[1])))
+        self._put(b"".join((header, *data, *(sound.run[1] if sound is not None else ()))))
         self._number += 1
         self._time += sum(sample.duration for sample in samples)
 

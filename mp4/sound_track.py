@@ -4,7 +4,7 @@ import math
 import struct
 from fractions import Fraction
 
-from ..sound.stream import SoundPacket, SoundStream
+from ..sound.stream import SoundFormat, SoundPacket, SoundStream
 from .boxes import LARGEST_32, SOUND_TRACK, UPRIGHT, box, full_box, header_times, this_file
 from .samples import Sample, SampleTable, empty_table
 from .sound_entry import sample_entry
@@ -30,6 +30,11 @@ class SoundTrack:
         self._run_time = 0  # units before the run
         self._run: list[tuple[bytes, Sample]] = []
         self.table = SampleTable()
+
+    @property
+    def format(self) -> SoundFormat:
+        """Of its packets."""
+        return self._stream.format
 
     # Samples ----------------------------------------------------------------------------------------------------------
 
@@ -58,9 +63,9 @@ class SoundTrack:
         while (packet := self._peek()) is not None and self._pulled < end:
             duration = min(packet.duration, end - self._pulled) if last else packet.duration
             data = packet.cut(duration) if packet.cut is not None and duration < packet.duration else packet.data
-            self._run.append((data, Sample(len(data), duration, 0, True)))
-            self._pulled += duration
-            self._waiting = None
+            entry = data, Sample(len(data), duration, 0, True)
+            self._run += [entry]  # no call until the next line ends: an interrupt leaves the packet in the run, or waiting
+            self._pulled, self._waiting = self._pulled + duration, None
 
     def _media_time(self, seconds: Fraction) -> int:
         """Units from the first packet on, of a time of the presentation."""
@@ -78,6 +83,12 @@ class SoundTrack:
     def run(self) -> tuple[list[Sample], list[bytes]]:
         """What was collected and not yet taken away."""
         return [sample for _, sample in self._run], [data for data, _ in self._run]
+
+    @property
+    def heard(self) -> tuple[int, int]:
+        """Begin and end of the run in the presentation, in units of the sound; equal ones if nothing of it is heard."""
+        begin = self._run_time + self._stream.delay - self._stream.skip
+        return max(0, begin), max(0, begin + sum(sample.duration for _, sample in self._run))
 
     def take_away(self) -> None:
         """The run is in the file, or waits for it."""

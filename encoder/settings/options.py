@@ -151,9 +151,9 @@ OPTIONS: tuple[Option, ...] = (
 
     Option("muxer", "Output", read_choice, "auto", "format of OUT; auto = by its name; raw = Annex B",
            choices=_same("auto", "raw", "mp4", "mkv", "mov", "hls", "dash"), scope=CLI),
-    Option("audio", "Output", read_text, None, "put the sound of this file into the .mp4, .mkv or .mov (may be IN). Into "
-           "MP4 AAC, Opus and FLAC are copied, out of MP4, ADTS, Ogg and FLAC files, and WAV becomes FLAC; other sound "
-           "needs PyAV", "FILE", scope=CLI),
+    Option("audio", "Output", read_text, None, "put the sound of this file into the .mp4, .mkv, .mov, or the segments of "
+           ".m3u8 and .mpd (may be IN). Into MP4 AAC, Opus and FLAC are copied, out of MP4, ADTS, Ogg and FLAC files, and "
+           "WAV becomes FLAC; other sound needs PyAV, and an output without fragments", "FILE", scope=CLI),
     Option("fragment", "Output", read_float, None, "write a fragmented MP4, as for pipes: whole GOPs, this long together, "
            "with keyframes to match. Of .m3u8 and .mpd (HLS, DASH) the length of a segment; 4 without it", "SECONDS",
            0.001, 3600.0, scope=CLI),
