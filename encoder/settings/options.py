@@ -4,6 +4,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from ...console import MESSAGE_LEVELS
 from ..errors import OptionError
 from .frame_requests import read_zones
 from .option_types import (
@@ -356,6 +357,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("progress", "Reports", read_choice, "auto", "progress line; auto = updated in place on a terminal",
            choices=_same("auto", "plain", "json", "none"), scope=CLI),
     Option("quiet", "Reports", read_flag, False, "print errors only, and warnings of what the output lacks", scope=CLI),
+    Option("log_level", "Reports", read_choice, "info", "messages: none at all (the exit code tells of errors); errors; also "
+           "warnings; also progress and summary; also what --verbose tells", choices=MESSAGE_LEVELS, scope=CLI),
 )
 
 BY_NAME = {option.name: option for option in OPTIONS}
