@@ -125,7 +125,7 @@ def open_sinks(
             config.hrd.nal_hrd,
             time_base=base,
             matrix=video.matrix,
-            tags=tags_from(video.tags, config),
+            tags=lambda: tags_from(video.tags, clock.skipped(config)),
         )
     )
     stack.callback(sinks.stream.close)

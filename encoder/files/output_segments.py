@@ -129,7 +129,7 @@ class SegmentSink(MuxedSink):
         fragment: float | None = None,
         time_base: Fraction | None = None,
         matrix: tuple[int, ...] | None = None,
-        tags: FileTags | None = None,
+        tags: Callable[[], FileTags] = FileTags,
         sound: "Callable[[], SoundStream] | None" = None,
     ):
         super().__init__(os.fspath(target))
@@ -148,9 +148,8 @@ class SegmentSink(MuxedSink):
             self._layout = _Segments(seconds, fps, self._first.write, self._replace, self._publish, begin_sound)
             self._layout.stem = stem
             self._layout.fps = fps if time_base is None else None
-            boxes = self._named((tags or FileTags()).boxes)
             self._named(lambda: Uninterrupted().run(lambda: check_replaceable(self.name)))  # which makes a file for a moment
-            self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT, boxes, sound))
+            self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT, tags, sound))
         except BaseException:
             self._close_firsts()  # and new ones go
             raise
