@@ -29,7 +29,7 @@ IN   .yuv (raw 8-bit I420), .y4m, - (standard input);
      images (*.png, frame_%04d.png, '*.png') with Pillow or PyAV;
      with PyAV all formats of FFmpeg
 OUT  .264, .h264, .bin (Annex B), .mp4, - (standard output);
-     with PyAV .mkv, .mov
+     .m3u8 (HLS), .mpd (DASH); with PyAV .mkv, .mov
 
 exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device is not available;
 130 interrupted, the file is finished

@@ -335,6 +335,20 @@ def test_players_play_the_sound_of_playlists(browser, folder, player, kind, tmp_
     assert "avc1." in codecs and {"flac": "flac", "aac": "mp4a.40.2", "opus": "opus"}[kind] in codecs.lower(), codecs
 
 
+@pytest.mark.parametrize("kind", ("flac", "aac", "opus"))
+@pytest.mark.parametrize("player", PLAYERS)
+def test_players_go_on_after_the_sound(browser, folder, player, kind, tmp_path):
+    """A second of sound, three of video in segments of half a second: neither player waits."""
+    ending = copied(player, folder)
+    codec = {"opus": "libopus"}.get(kind, kind)
+    audio = sounds.write(tmp_path / {"aac": "s.m4a", "opus": "s.ogg", "flac": "s.flac"}[kind], codec, sounds.pcm(48000))
+    options = {"qp": 10, "threads": 1, "device": "cpu", "width": WIDTH, "height": HEIGHT, "fragment": 0.5}
+    write_video(folder / f"{kind}.{ending}", (bars(n) for n in range(90)), RATE, format="i420", audio=audio, **options)
+    played = browser.call("playlist", f"{kind}.{ending}", player)
+    assert played["end"] == pytest.approx(3, abs=0.03) and played["duration"] == pytest.approx(3, abs=0.03)
+    assert all(begin == pytest.approx(0, abs=0.001) for _, _, begin, _ in played["ranges"]) and played["sound"] > 0
+
+
 @pytest.mark.parametrize("times", (None, TIMES), ids=("constant", "variable"))
 @pytest.mark.parametrize("player", PLAYERS)
 def test_players_play_the_playlists(browser, folder, player, times):

@@ -151,37 +151,75 @@ def test_names_of_codecs():
 
 @pytest.mark.parametrize("ending", ("m3u8", "mpd"))
 @pytest.mark.parametrize("count", (30, 30000, COUNT, 3 * COUNT))
-def test_sound_ends_with_the_video_or_before(tmp_path, ending, count):
-    """Segments after its end are of the video alone; none of the sound is empty."""
-    path = written(tmp_path / f"o.{ending}", (np.resize(PCM, (count, 2)), 48000))
+def test_sound_ends_with_the_video(tmp_path, ending, count):
+    """Silence follows sound that is shorter: players wait for what a segment lacks. No sample changes before."""
+    samples = np.resize(PCM, (count, 2))
+    path = written(tmp_path / f"o.{ending}", (samples, 48000))
     video, sound = tracks(path)
-    assert len(shown(video)) == FRAMES and sounds.decoded(sound)[1].shape[1] == min(count, COUNT)
+    begin, heard = sounds.decoded(sound)
+    assert len(shown(video)) == FRAMES and begin == 0 and heard.shape[1] == COUNT
+    assert np.array_equal(heard[:, :count], samples.T[:, :COUNT]) and not heard[:, count:].any()
     if ending == "mpd":
         _, segments = segments_of(manifest(path.read_text()), "audio")
-        assert sum(seconds for seconds, _ in segments) == Fraction(min(count, COUNT), 48000)
-        assert 'mediaPresentationDuration="PT2.336S"' in path.read_text()
+        assert sum(seconds for seconds, _ in segments) == LASTS and 'mediaPresentationDuration="PT2.336S"' in path.read_text()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("channels", (1, 2))
+@pytest.mark.parametrize("ending", ("m3u8", "mpd"))
+def test_silence_follows_a_short_file(tmp_path, kind, channels, ending):
+    """As long as the video, to two packets; those of the source are there, and nothing is heard behind them."""
+    name, codec = KINDS[kind]
+    source = sounds.write(tmp_path / name, codec, sounds.pcm(40000, channels))
+    _, sound = tracks(written(tmp_path / f"o.{ending}", source))
+    _, heard = sounds.decoded(sound)
+    _, expected = sounds.decoded(source)
+    count = min(expected.shape[1], 39000)
+    assert COUNT <= heard.shape[1] < COUNT + 2048 and np.array_equal(heard[:, :count], expected[:, :count])
+    assert not heard[:, 40000 + 8000 :].any() and heard.any()
+    if kind != "wav":
+        packets = sounds.packets(source)
+        assert sounds.packets(sound)[: len(packets)] == packets
+
+
+def test_formats_without_silence_end_as_they_do(tmp_path):
+    """5.1 channels: the segments after the end have the video alone."""
+    source = sounds.write(tmp_path / "s.m4a", "aac", sounds.pcm(40000, 6))
+    for ending in ("m3u8", "mpd"):
+        video, sound = tracks(written(tmp_path / f"o.{ending}", source))
+        assert len(shown(video)) == FRAMES and 40000 <= sounds.decoded(sound)[1].shape[1] < 43000
 
 
 @pytest.mark.parametrize("ending", ("m3u8", "mpd"))
-def test_sound_that_begins_late_and_none_at_all(tmp_path, ending):
-    """An edit list of the source delays it by a second; without packets the files are those without sound."""
-    path, source = tmp_path / f"o.{ending}", tmp_path / "late.mp4"
-    packets = AudioPackets("aac", [])
-    written(path, packets)
-    silent = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    written(path, None)
-    assert silent == {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+@pytest.mark.parametrize("kind", ("aac", "opus"))
+def test_silence_leads_in_sound_that_begins_late(tmp_path, ending, kind):
+    """An edit list of the source delays it by a second; a player that waits for sound begins at 0 in both tracks."""
     import av
 
-    with av.open(str(sounds.write(tmp_path / "s.m4a", "aac", PCM))) as early, av.open(str(source), "w") as late:
+    name, codec = KINDS[kind]
+    source = tmp_path / "late.mp4"
+    with av.open(str(sounds.write(tmp_path / name, codec, PCM))) as early, av.open(str(source), "w") as late:
         track = late.add_stream_from_template(early.streams.audio[0])
         for packet in early.demux(audio=0):
             if packet.size and packet.pts >= 0:
-                packet.pts, packet.dts, packet.stream = packet.pts + 48000, packet.dts + 48000, track
+                packet.pts, packet.dts, packet.stream = packet.pts + 48480, packet.dts + 48480, track
                 late.mux(packet)
-    assert open_sound(io.BytesIO(source.read_bytes())).delay == 48000
-    video, sound = tracks(written(path, source))
-    assert sounds.decoded(sound)[0] == 48000 and shown(video)[0][0] == 0
+    assert open_sound(io.BytesIO(source.read_bytes())).delay >= 48480
+    video, sound = tracks(written(tmp_path / f"o.{ending}", source))
+    begin, heard = sounds.decoded(sound)
+    expected_begin, expected = sounds.decoded(source)
+    assert begin == 0 == shown(video)[0][0] and not heard[:, :47000].any()
+    late = 48480 if kind == "aac" else int(expected_begin)
+    assert np.allclose(heard[:, late + 20000 : late + 50000], expected[:, 20000:50000], atol=1e-4)
+
+
+@pytest.mark.parametrize("ending", ("m3u8", "mpd"))
+def test_no_packets_are_no_sound(tmp_path, ending):
+    """The files are those without."""
+    path = written(tmp_path / f"o.{ending}", AudioPackets("aac", []))
+    silent = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    written(path, None)
+    assert silent == {file.name: file.read_bytes() for file in tmp_path.iterdir()}
 
 
 @pytest.mark.parametrize("ending", ("m3u8", "mpd"))
