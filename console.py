@@ -9,16 +9,33 @@ import re
 import select
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from .uninterrupted import check_of_file
 
+NONE, ERROR, WARNING, INFO, DEBUG = range(-1, 4)  # levels of messages, with x264's numbers
+MESSAGE_LEVELS = {"none": NONE, "error": ERROR, "warning": WARNING, "info": INFO, "debug": DEBUG}
+_most = DEBUG  # the level of lines that are printed still
 
-def print_line(text: str, end: str = "\n") -> bool:
+
+@contextmanager
+def levels_up_to(level: int) -> Iterator[None]:
+    """Meanwhile `print_line` leaves out lines of higher levels; after NONE all."""
+    global _most
+    before, _most = _most, min(_most, level)
+    try:
+        yield
+    finally:
+        _most = before
+
+
+def print_line(text: str, end: str = "\n", level: int = ERROR) -> bool:
     """Write to standard error and flush; False if that fails. Unprintable characters of a line are escaped; on a terminal a
-    long line is divided between words.
+    long line is divided between words. level: see `levels_up_to`.
     """
-    return write(sys.stderr, (folded(one_line(text), sys.stderr) if end == "\n" else text) + end)
+    return level > _most or write(sys.stderr, (folded(one_line(text), sys.stderr) if end == "\n" else text) + end)
 
 
 def folded(text: str, stream: TextIO) -> str:

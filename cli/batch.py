@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any
 
-from ..console import print_line
+from ..console import INFO, print_line
 from ..encoder.clips import MOST_ON_CPU, is_for_gpu
 from ..encoder.errors import InputError, OptionError
 from ..encoder.files.output import check_distinct
@@ -27,7 +27,7 @@ from .interrupt import INTERRUPTED, Interrupted, StopSignals
 _MOST_BYTES = 1 << 26  # of LIST
 _OF_ONE_VIDEO = ("audio", "tcfile_in", "pass_", "stats", "qpfile", "dump_yuv", "csv", "mb_csv", "mb_npz", "json", "trace",
                  "trace_png", "rate_png", "ray", "ray_gpus", "verbose", "progress")  # fmt: skip
-_OF_THE_BATCH = "batch", "workers", "devices", "quiet"
+_OF_THE_BATCH = "batch", "workers", "devices", "quiet", "log_level"  # processes keep the level of messages
 ALL = "all"  # GPUs
 ON_A_GPU = 2  # processes; more are slower (docs/tried.md)
 _DONE = bytes([0])
@@ -55,7 +55,7 @@ def run_batch(texts: dict[str, Any], encode: Callable[[list[str]], int]) -> int:
         device = [] if values["devices"] is None else [f"--devices={devices[process % len(devices)]}"]
         return encode(["encode", *jobs[job], *words, *device, "--quiet"])
 
-    return _hand_out(jobs, _fork(at_once, run), values["quiet"])
+    return _hand_out(jobs, _fork(at_once, run))
 
 
 def read_jobs(name: str) -> list[Job]:
@@ -135,7 +135,7 @@ def _fork(count: int, encode: Callable[[int, int], int]) -> dict[socket.socket, 
     return links
 
 
-def _hand_out(jobs: Sequence[Job], links: dict[socket.socket, int], quiet: bool) -> int:
+def _hand_out(jobs: Sequence[Job], links: dict[socket.socket, int]) -> int:
     """Give each process a job whenever it has none, and report; return the exit code."""
     begin, finished, rest, to_tell = time.monotonic(), 0, list(range(len(jobs)))[::-1], list(links.values())
     busy: dict[socket.socket, int] = {}
@@ -157,8 +157,9 @@ def _hand_out(jobs: Sequence[Job], links: dict[socket.socket, int], quiet: bool)
                     give(link)
                 elif not stop.is_requested:
                     print_line(f"h264lite encode: error: {output}: its process has ended")
-                if answer == _DONE and not quiet:
-                    print_line(f"h264lite [info]: {finished} of {len(jobs)}, {time.monotonic() - begin:.1f} s: {output}")
+                if answer == _DONE:
+                    seconds = time.monotonic() - begin
+                    print_line(f"h264lite [info]: {finished} of {len(jobs)}, {seconds:.1f} s: {output}", level=INFO)
             if stop.is_requested:
                 rest.clear()
                 while to_tell:

@@ -5,10 +5,11 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from importlib import import_module
 from typing import Any, NoReturn
 
-from ..console import print_line, silence
+from ..console import INFO, MESSAGE_LEVELS, WARNING, levels_up_to, print_line, silence
 from ..decoder.errors import BitstreamError
 from ..encoder.errors import Error, OptionError
 from ..encoder.files.output import error_text
@@ -28,7 +29,7 @@ IN   .yuv (raw 8-bit I420), .y4m, - (standard input);
      images (*.png, frame_%04d.png, '*.png') with Pillow or PyAV;
      with PyAV all formats of FFmpeg
 OUT  .264, .h264, .bin (Annex B), .mp4, - (standard output);
-     with PyAV .mkv, .mov
+     .m3u8 (HLS), .mpd (DASH); with PyAV .mkv, .mov
 
 exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device is not available;
 130 interrupted, the file is finished
@@ -233,29 +234,30 @@ def _names_of(devices: str) -> tuple[str, ...]:
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; return the exit code. Errors are one line on standard error."""
-    with (
-        cache_checks.messages_to(lambda text: print_line(f"h264lite [warning]: {text}")),
-        compiling.messages_to(lambda text: print_line(f"h264lite [info]: {text}")),
-    ):
-        code = _run(list(argv))
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError as error:
-        silence(sys.stdout)
-        return code or _fail("h264lite", f"standard output: {error_text(error)}", 1)
-    return code
+    with ExitStack() as stack:
+        stack.enter_context(cache_checks.messages_to(lambda text: print_line(f"h264lite [warning]: {text}", level=WARNING)))
+        stack.enter_context(compiling.messages_to(lambda text: print_line(f"h264lite [info]: {text}", level=INFO)))
+        code = _run(list(argv), stack)
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except OSError as error:
+            silence(sys.stdout)
+            return code or _fail("h264lite", f"standard output: {error_text(error)}", 1)
+        return code
 
 
-def _run(argv: list[str]) -> int:
+def _run(argv: list[str], stack: ExitStack) -> int:
+    """The exit code of a command. stack: what limits messages until the command has ended."""
     prog, args = "h264lite", None
     try:
         if argv and argv[0] == "encode":
             prog = "h264lite encode"
             lines: list[str] = []
             argv[1:] = join_values(argv[1:], lines.append)
+            stack.enter_context(levels_up_to(_level(argv)))
             for line in lines if "--quiet" not in argv else ():
-                print_line(f"h264lite [warning]: {line}")
+                print_line(f"h264lite [warning]: {line}", level=WARNING)
         check_command(argv)
         parser = make_parser(argv[0] if argv else "")
         args, unknown = parser.parse_known_args(argv)
@@ -285,6 +287,13 @@ def _run(argv: list[str]) -> int:
             raise
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return _fail(prog, f"{_inputs_of(args)}a fault of h264lite: {said} (H264LITE_TRACEBACK=1 shows where)", 1)
+
+
+def _level(argv: Sequence[str]) -> int:
+    """Of the messages that a command wants, whose words are those of the table."""
+    said = [word.partition("=")[2] for word in argv if word.startswith("--log-level=")]
+    level = MESSAGE_LEVELS.get(said[-1], INFO) if said else INFO  # another word is refused later
+    return min(level, WARNING) if "--quiet" in argv else level
 
 
 def _inputs_of(args: argparse.Namespace | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from ..console import print_line
+from ..console import DEBUG, INFO, WARNING, print_line
 from ..encoder.compile_kernels import compile_for
 from ..encoder.errors import InputError, OptionError
 from ..encoder.files.left_out import of_tags
@@ -46,9 +46,10 @@ def _check_files(
     inputs |= {name: option_texts[name] for name in ("qpfile", "tuning", "cqm", "tcfile_in") if option_texts.get(name)}
     outputs = {"output": output_name} | {name: reports[name.replace("-", "_")] for name in _REPORT_FILES}
     if is_playlist(output_name, reports["muxer"]):
-        from ..mp4.playlists import init_name  # few need it
+        from ..mp4.playlists import init_name, sound_stem  # few need it
 
-        outputs["the first segment"] = init_name(os.path.splitext(output_name)[0])
+        stem = os.path.splitext(output_name)[0]
+        outputs |= {"the first segment": init_name(stem), "the first segment of the sound": init_name(sound_stem(stem))}
     outputs["stats"] = option_texts.get("stats", BY_NAME["stats"].default) if option_texts.get("pass_") else None
     check_distinct({**inputs, "audio": reports["audio"], **outputs})
     if reports["trace_png"]:
@@ -147,6 +148,8 @@ def run_encode(
     read_options(option_texts, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
     option_texts = _with_segments(output_name, option_texts)
     reports = read_options({name: value for name, value in option_texts.items() if name in _REPORTS}, _REPORT_ROWS)
+    level = min(reports["log_level"], WARNING) if reports["quiet"] else reports["log_level"]
+    reports["verbose"] = reports["verbose"] or level == DEBUG
     on_ray.check_options(option_texts)
     _check_files(source_names, output_name, option_texts, reports)
     rates = None
@@ -162,10 +165,10 @@ def run_encode(
             with stop.waiting():  # a pipe may have no reader yet
                 names = source_names[0], source_name, output_name
                 config, sinks, clock = _open_outputs(names, source, option_texts, reports, stack)
-            mode = "none" if reports["quiet"] else reports["progress"]
+            mode = "none" if level < INFO else reports["progress"]
             total = expected_frames(source.format, config)
             progress = Progress(mode, total, config.video.fps)
-            quiet = reports["quiet"] or mode == "json"
+            quiet = level < INFO or mode == "json"
             run = Run(source_name, source, None, sinks, progress, quiet, clock)  # type: ignore[arg-type]
             run.verbose, run.rates, run.arrays = reports["verbose"], rates, open_arrays(sinks)
             for warning in warnings_before(source_name, source.format, sinks.stream, reports):

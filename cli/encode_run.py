@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..console import print_line
+from ..console import INFO, WARNING, print_line
 from ..encoder.errors import Error
 from ..encoder.files.opening import open_packets
 from ..encoder.files.output import ByteSink, DisplayOrder, PacketSink
@@ -74,7 +74,7 @@ class Run:
     def info(self, text: str) -> None:
         """Print a line of information, unless quiet."""
         if not self.quiet:
-            print_line(f"h264lite [info]: {text}")
+            print_line(f"h264lite [info]: {text}", level=INFO)
 
     def tell(self, text: str) -> None:
         """Print a line of information while frames are encoded, unless quiet."""
@@ -85,7 +85,7 @@ class Run:
     def warn(self, text: str) -> None:
         """Print a warning about a problem that did not end the encode."""
         self.progress.finish()
-        print_line(f"h264lite [warning]: {text}")
+        print_line(f"h264lite [warning]: {text}", level=WARNING)
 
     def with_sei(self, data: bytes, index: int) -> bytes:
         """An access unit with the captions and user data of its frame. A buffer that is promised has no room for them."""
@@ -125,7 +125,7 @@ def open_sinks(
             config.hrd.nal_hrd,
             time_base=base,
             matrix=video.matrix,
-            tags=tags_from(video.tags, config),
+            tags=lambda: tags_from(video.tags, clock.skipped(config)),
         )
     )
     stack.callback(sinks.stream.close)
@@ -204,8 +204,8 @@ def finish(run: Run) -> None:
     if run.planned is not None and stats.frames:
         run.info(_compared(run.planned, seconds / stats.frames, run.session.pipeline.takes_reads))
     if not run.quiet:
-        print_line("")
-        print_line(f"encoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s")
+        print_line("", level=INFO)
+        print_line(f"encoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s", level=INFO)
     summary = {
         "encode_seconds": seconds,
         "encode_fps": stats.frames / seconds,

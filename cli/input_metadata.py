@@ -49,7 +49,7 @@ def warnings_before(name: str, video: VideoFormat, sink: PacketSink, reports: di
     if video.matrix is not None and not sink.keeps_times:
         lines.append(f"{name} is rotated, which a plain stream cannot say; .mp4, .mkv and .mov keep it")
     if video.has_audio and reports["audio"] is None:
-        lines.append(f"{name} has sound, which is left out; --audio {shlex.quote(name)} puts it into .mp4, .mkv or .mov")
+        lines.append(f"{name} has sound, which is left out; --audio {shlex.quote(name)} keeps it, but in a plain stream")
     return lines
 
 
@@ -66,9 +66,8 @@ def warnings_after(name: str, times: FrameTimes | None, sink: PacketSink, config
     return lines
 
 
-def tags_from(tags: FileTags, config: Config) -> FileTags:
-    """Metadata and chapters of the part that is encoded: after --seek, chapters begin earlier."""
-    skipped = config.video.seek / config.video.fps
+def tags_from(tags: FileTags, skipped: Fraction) -> FileTags:
+    """Metadata and chapters of the part that is encoded: chapters begin so many seconds earlier."""
     begins = [max(Fraction(0), begin - skipped) for begin, _ in tags.chapters]
     over = sum(begin <= 0 for begin in begins) - 1  # chapters that end before the first frame
     chapters = [(begin, title) for begin, (_, title) in zip(begins, tags.chapters)]
@@ -85,6 +84,10 @@ class OutputTimes:
         self.times = times
         self._keyframes = None if times is None or fragment is None else FragmentTimes(fragment, fps)
         self._entered = 0
+
+    def skipped(self, config: Config) -> Fraction:
+        """Seconds of the input before the first frame, which was read: it is at 0 in the output."""
+        return config.video.seek / config.video.fps if self.times is None else self.times.start
 
     def request(self) -> Request | None:
         """What is asked of the next frame, which was read."""

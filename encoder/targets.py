@@ -61,6 +61,6 @@ def sound_of(target: object, fragment: float | None, audio: "Audio") -> "CopiedS
 
         container = muxer_of(os.fspath(target))
         if container == "raw":
-            raise OptionError(f"is for .mp4, .mkv and .mov files, and not for {os.fspath(target)}", "audio")
+            raise OptionError(f"is for .mp4, .mkv, .mov, .m3u8 and .mpd files, and not for {os.fspath(target)}", "audio")
     is_file = isinstance(target, str | os.PathLike) and fragment is None
     return open_sound(audio, lambda: Fraction(0), container, is_file)

@@ -300,7 +300,8 @@ class VideoWriter:
     def _open(self) -> "PacketSink":
         nal_hrd = self._feeder.session.config.hrd.nal_hrd if self._feeder.session is not None else "none"
         of_file = self._of_file
-        of_frames: dict[str, Any] = {"tags": of_file.tags, "time_base": self._times.base if self._times.used else None}
+        time_base = self._times.base if self._times.used else None
+        of_frames: dict[str, Any] = {"tags": lambda: of_file.tags, "time_base": time_base}
         if isinstance(self._target, str | os.PathLike):
             from .files.opening import open_packets  # all containers, which bytes do without
 

@@ -29,6 +29,21 @@ def fragment_header(number: int, time: int, samples: list[Sample], sound: "Sound
     return fragment(len(fragment(0)) + len(data)) + data
 
 
+def sound_header(number: int, sound: "SoundTrack") -> bytes:
+    """moof, and the header of mdat, of the run of the sound in a file of its own. number: from 1."""
+    data = mdat_header(sum(sample.size for sample in sound.run[0]))
+
+    def fragment(offset: int) -> bytes:
+        return box(b"moof", _fragment_number(number), sound.fragment_boxes(offset))
+
+    return fragment(len(fragment(0)) + len(data)) + data
+
+
+def _fragment_number(number: int) -> bytes:
+    """8.8.5: mfhd."""
+    return full_box(b"mfhd", 0, 0, struct.pack(">I", number))
+
+
 def _fragment(number: int, time: int, samples: list[Sample], data_offset: int, sound: bytes) -> bytes:
     """8.8.4: moof with a fragment of the video; data_offset: from its beginning to the first sample. sound: another traf."""
     same_duration = all(sample.duration == samples[0].duration for sample in samples)
@@ -38,7 +53,7 @@ def _fragment(number: int, time: int, samples: list[Sample], data_offset: int, s
     decode_time = full_box(b"tfdt", 1, 0, struct.pack(">Q", time))
     return box(
         b"moof",
-        full_box(b"mfhd", 0, 0, struct.pack(">I", number)),
+        _fragment_number(number),
         box(b"traf", track, decode_time, _run(samples, same_duration, data_offset)),
         sound,
     )

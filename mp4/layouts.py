@@ -24,6 +24,7 @@ class Layout(Protocol):
     frames: int  # that the file holds
     failed: bool  # a write has failed
     can_flush: bool  # fragments may end anywhere
+    whole_sound: bool  # silence stands where the sound has no packets
 
     def begin(self, track: Track) -> None:
         """The track, before its first sample."""
@@ -47,7 +48,7 @@ class _Groups:
     seconds may be infinite. slack: seconds by which a group may be shorter, at least half of its last sample.
     """
 
-    can_flush = False
+    can_flush = whole_sound = False
 
     def __init__(self, seconds: float | None, slack: Fraction = Fraction(0)) -> None:
         self._seconds, self._slack = seconds, slack
@@ -123,6 +124,7 @@ class Fragments(_Groups):
     """
 
     can_flush = True
+    sound_apart = False  # a subclass writes it elsewhere
 
     def __init__(self, write: Write, seconds: float | None, slack: Fraction = Fraction(0)) -> None:
         super().__init__(seconds, slack)
@@ -144,9 +146,10 @@ class Fragments(_Groups):
             self._track.sound.shift(units)
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
-        header = fragment_header(self._number + 1, self._time, samples, self._track.sound)
+        sound = None if self.sound_apart else self._track.sound
+        header = fragment_header(self._number + 1, self._time, samples, sound)
         # in one call: a process that is killed leaves it whole, or not at all
-        self._put(b"".join((header, *data, *self._sound_run()[1])))
+        self._put(b"".join((header, *data, *(sound.run[1] if sound is not None else ()))))
         self._number += 1
         self._time += sum(sample.duration for sample in samples)
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # loaded where there is sound
 
 # 4.3: brands. iso6: what fragments need (tfdt, positions relative to moof); avc1: H.264; mp41: for older players.
 FILE_TYPE = box(b"ftyp", b"isom", struct.pack(">I", 0x200), b"isom", b"iso6", b"avc1", b"mp41")
+SOUND_FILE_TYPE = box(b"ftyp", b"isom", struct.pack(">I", 0x200), b"isom", b"iso6", b"mp41")
 
 
 @dataclass(frozen=True)
@@ -42,22 +43,33 @@ def movie(track: Track, table: SampleTable, positions: list[int], sound_position
 def initial_movie(track: Track) -> bytes:
     """8.2.1, 8.8.1: moov of a file of fragments."""
     numbers = (VIDEO_TRACK,) if track.sound is None else (VIDEO_TRACK, SOUND_TRACK)
-    extends = [full_box(b"trex", 0, 0, struct.pack(">IIIII", number, 1, 0, 0, 0)) for number in numbers]
     sound = b"" if track.sound is None else track.sound.initial_boxes()
-    return _movie(track, 0, 0, empty_table(track.sets.sample_entry()), sound + box(b"mvex", *extends))
+    return _movie(track, 0, 0, empty_table(track.sets.sample_entry()), sound + _extends(*numbers))
+
+
+def initial_sound(sound: "SoundTrack") -> bytes:
+    """8.2.1, 8.8.1: moov of a file of fragments with the sound alone."""
+    header = _movie_header(sound.movie_timescale, SOUND_TRACK, 0)
+    return box(b"moov", header, sound.initial_boxes(), _extends(SOUND_TRACK))
+
+
+def _extends(*numbers: int) -> bytes:
+    """8.8.1: mvex: tracks of these numbers go on in fragments."""
+    return box(b"mvex", *(full_box(b"trex", 0, 0, struct.pack(">IIIII", number, 1, 0, 0, 0)) for number in numbers))
 
 
 def _movie(track: Track, lasts: int, media: int, table: bytes, after: bytes = b"") -> bytes:
     """8.2.1: moov. lasts: duration of the presentation, in the movie's units; media: end of the composition times, in the
     track's; 0: fragments say their own. after: boxes of the sound and of fragments.
     """
-    return box(b"moov", _movie_header(track, lasts), _track(track, lasts, media, table), after, track.tags)
+    header = _movie_header(track.movie_timescale, VIDEO_TRACK if track.sound is None else SOUND_TRACK, lasts)
+    return box(b"moov", header, _track(track, lasts, media, table), after, track.tags)
 
 
-def _movie_header(track: Track, duration: int) -> bytes:
-    """8.2.2: mvhd: rate 1, volume 1."""
-    after = struct.pack(">IH10x9i24xI", 1 << 16, 1 << 8, *UPRIGHT, SOUND_TRACK + (track.sound is not None))
-    version, contents = header_times(duration, struct.pack(">I", track.movie_timescale), after)
+def _movie_header(timescale: int, last_track: int, duration: int) -> bytes:
+    """8.2.2: mvhd: rate 1, volume 1. last_track: the largest number of a track."""
+    after = struct.pack(">IH10x9i24xI", 1 << 16, 1 << 8, *UPRIGHT, last_track + 1)
+    version, contents = header_times(duration, struct.pack(">I", timescale), after)
     return full_box(b"mvhd", version, 0, contents)
 
 

@@ -9,6 +9,7 @@ from .boxes import LARGEST_32
 from .layouts import Layout
 from .movie import UPRIGHT, Track
 from .samples import Sample
+from .tags import FileTags
 
 if TYPE_CHECKING:
     from ..sound.stream import SoundStream
@@ -21,12 +22,12 @@ _MOST_UNITS = 64  # twice the frames by which decoding runs ahead, at most: offs
 class Muxer:
     """Takes access units in coding order; the first begins with SPS and PPS, which describe the track.
 
-    time_base: seconds of a unit of pts and dts. tags: boxes at the end of moov. sound: is asked for with the first unit.
+    time_base: seconds of a unit of pts and dts. tags and sound are called with the first unit.
     ValueError for what a track cannot say: the message is the reason.
     """
 
     def __init__(
-        self, layout: Layout, time_base: Fraction, matrix: tuple[int, ...] = UPRIGHT, tags: bytes = b"",
+        self, layout: Layout, time_base: Fraction, matrix: tuple[int, ...] = UPRIGHT, tags: Callable[[], FileTags] = FileTags,
         sound: "Callable[[], SoundStream] | None" = None,
     ) -> None:  # fmt: skip
         self._layout, self._matrix, self._tags, self._sound = layout, matrix, tags, sound
@@ -53,7 +54,7 @@ class Muxer:
             if pts < dts:
                 raise ValueError(f"the first frame is shown at {pts}, before it is decoded at {dts}")
             new_sets, start = ParameterSets(sets), (pts - dts) * self._unit
-            track = Track(new_sets, self._timescale, start, self._matrix, self._tags, self._sound_track(start))
+            track = Track(new_sets, self._timescale, start, self._matrix, self._tags().boxes(), self._sound_track(start))
             self._layout.begin(track)
             self._sets = new_sets
         self._sets.check(sets)
@@ -85,7 +86,7 @@ class Muxer:
             return None
         from .sound_track import sound_track  # which files without sound do without
 
-        return sound_track(self._sound(), self._timescale, start)
+        return sound_track(self._sound(), self._timescale, start, self._layout.whole_sound)
 
     def finish(self) -> None:
         """Complete the file; without access units nothing is written."""

@@ -21,6 +21,12 @@ _ES, _CONFIG, _SPECIFIC, _SYNC = 3, 4, 5, 6
 _AAC_TYPES = (0x40, 0x66, 0x67, 0x68)
 
 
+def codec_name(sound: SoundFormat) -> str:
+    """RFC 6381, 3.3: as in the codecs of MIME types: the sample entry, and the object type of AAC."""
+    names = {"opus": "Opus", "flac": "fLaC"}
+    return names[sound.codec] if sound.codec in names else f"mp4a.40.{aac.object_type(sound.setup)}"
+
+
 def sample_entry(sound: SoundFormat, skip: int) -> bytes:
     """12.2.3 of 14496-12: AudioSampleEntry with what the codec needs. skip: units that a decoder drops at the beginning."""
     rate = aac.read_config(sound.setup)[0] if sound.codec == "aac" else sound.rate

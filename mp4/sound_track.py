@@ -2,9 +2,12 @@
 
 import math
 import struct
+from dataclasses import replace
 from fractions import Fraction
+from itertools import chain, repeat
 
-from ..sound.stream import SoundPacket, SoundStream
+from ..sound.silence import silence
+from ..sound.stream import SoundFormat, SoundPacket, SoundStream
 from .boxes import LARGEST_32, SOUND_TRACK, UPRIGHT, box, full_box, header_times, this_file
 from .samples import Sample, SampleTable, empty_table
 from .sound_entry import sample_entry
@@ -17,11 +20,13 @@ _FOUR_BYTES = 1 << 31  # of a sound packet's size and duration
 class SoundTrack:
     """Sound that `follow`s the video's samples and is taken in pieces as long as theirs.
 
-    stream: of one packet at least. timescale: of the video. start: composition time of the video's first frame.
+    stream: of one packet at least. timescale: of the video. start: composition time of the video's first frame. lasts:
+    whether silence follows where the packets end before the video.
     """
 
-    def __init__(self, stream: SoundStream, first: SoundPacket, timescale: int, start: int) -> None:
-        self._stream, self._first = stream, first
+    def __init__(self, stream: SoundStream, first: SoundPacket, timescale: int, start: int, lasts: bool = False) -> None:
+        self._stream, self._first, self._lasts = stream, first, lasts
+        self._last: SoundPacket | None = None  # that was taken
         self._rate, self._scale, self._start = stream.format.rate, timescale, start
         self._waiting: SoundPacket | None = first
         self._ended = False
@@ -30,6 +35,11 @@ class SoundTrack:
         self._run_time = 0  # units before the run
         self._run: list[tuple[bytes, Sample]] = []
         self.table = SampleTable()
+
+    @property
+    def format(self) -> SoundFormat:
+        """Of its packets."""
+        return self._stream.format
 
     # Samples ----------------------------------------------------------------------------------------------------------
 
@@ -58,9 +68,9 @@ class SoundTrack:
         while (packet := self._peek()) is not None and self._pulled < end:
             duration = min(packet.duration, end - self._pulled) if last else packet.duration
             data = packet.cut(duration) if packet.cut is not None and duration < packet.duration else packet.data
-            self._run.append((data, Sample(len(data), duration, 0, True)))
-            self._pulled += duration
-            self._waiting = None
+            entry = data, Sample(len(data), duration, 0, True)
+            self._run += [entry]  # no call until the next line ends: an interrupt leaves the packet in the run, or waiting
+            self._pulled, self._last, self._waiting = self._pulled + duration, packet, None
 
     def _media_time(self, seconds: Fraction) -> int:
         """Units from the first packet on, of a time of the presentation."""
@@ -72,12 +82,20 @@ class SoundTrack:
             packet = _next(self._stream)
             if packet is not None:
                 self._waiting, self._ended = packet, False
+        if self._waiting is None and self._lasts:
+            self._waiting = silence(self._stream.format, self._last)
         return self._waiting
 
     @property
     def run(self) -> tuple[list[Sample], list[bytes]]:
         """What was collected and not yet taken away."""
         return [sample for _, sample in self._run], [data for data, _ in self._run]
+
+    @property
+    def heard(self) -> tuple[int, int]:
+        """Begin and end of the run in the presentation, in units of the sound; equal ones if nothing of it is heard."""
+        begin = self._run_time + self._stream.delay - self._stream.skip
+        return max(0, begin), max(0, begin + sum(sample.duration for _, sample in self._run))
 
     def take_away(self) -> None:
         """The run is in the file, or waits for it."""
@@ -173,7 +191,24 @@ def _next(stream: SoundStream) -> SoundPacket | None:
     return packet
 
 
-def sound_track(stream: SoundStream, timescale: int, start: int) -> SoundTrack | None:
-    """The track of a stream; None if it has no packets. Its errors are those of the packets."""
+def _led_in(stream: SoundStream, first: SoundPacket) -> tuple[SoundStream, SoundPacket]:
+    """A stream that begins late, begun by silence, and its first packet. first: the one that was taken already."""
+    late = stream.delay - stream.skip
+    packet = silence(stream.format) if late > 0 else None
+    if packet is None:
+        return stream, first
+    count = -(-late // packet.duration)
+    packets = chain(repeat(packet, count - 1), (first,), stream.packets)
+    return replace(stream, packets=packets, skip=count * packet.duration - late, delay=0), packet
+
+
+def sound_track(stream: SoundStream, timescale: int, start: int, whole: bool = False) -> SoundTrack | None:
+    """The track of a stream; None if it has no packets. Its errors are those of the packets. whole: silence stands where it
+    begins later, or ends before the video, if the format has any.
+    """
     first = _next(stream)
-    return None if first is None else SoundTrack(stream, first, timescale, start)
+    if first is None:
+        return None
+    if whole:
+        stream, first = _led_in(stream, first)
+    return SoundTrack(stream, first, timescale, start, whole)

@@ -54,6 +54,12 @@ def read_config(config: bytes) -> tuple[int, int, int]:
     return samples, channels, 960 if short else FRAME
 
 
+def object_type(config: bytes) -> int:
+    """1.6.2.1: the audio object type, which is that of an extension where one is: 2 LC, 5 with SBR, 29 with PS."""
+    first = config[0] >> 3
+    return first if first < 31 else 32 + ((config[0] & 7) << 3 | config[1] >> 5)
+
+
 def format_of(config: bytes, units: int = 0, channels: int = 0) -> SoundFormat:
     """What a configuration says; BitstreamError. units: a second, if not samples; channels: where it says none."""
     rate, said, _ = read_config(config)

@@ -12,7 +12,7 @@ MAGIC = b"fLaC"
 STREAM_INFO = 34  # bytes
 _LARGEST_FRAME = 1 << 22  # bytes: 65535 samples of 8 channels and 32 bits are half of it
 _SHORTEST_FRAME = 8  # bytes
-_LONGEST_HEADER = 16  # bytes
+LONGEST_HEADER = 16  # bytes
 _MOST_TRIES = 8  # headers inside of a frame that look like the next one
 _TAG = 128  # bytes of an ID3v1 tag at the end of a file
 
@@ -64,7 +64,7 @@ def frame_header(data: bytes | bytearray | memoryview) -> FrameHeader | None:
 
 def frame_duration(data: bytes) -> int:
     """Samples of a whole frame; BitstreamError."""
-    header = frame_header(data[:_LONGEST_HEADER])
+    header = frame_header(data[:LONGEST_HEADER])
     if header is None:
         raise BitstreamError("no FLAC frame: its header is wrong")
     return header.block
@@ -97,7 +97,7 @@ def _frames(reader: Reader) -> Iterator[SoundPacket]:
         rest = len(buffer) - begin
         if not rest or (rest == _TAG and buffer.startswith(b"TAG", begin)):
             return
-        header = frame_header(buffer[begin : begin + _LONGEST_HEADER])
+        header = frame_header(buffer[begin : begin + LONGEST_HEADER])
         end = _end_of_frame(reader, buffer, begin, header) if header is not None else 0
         if header is None or not end:
             raise _damaged(number, at)
@@ -111,7 +111,7 @@ def _end_of_frame(reader: Reader, buffer: bytearray, begin: int, header: FrameHe
     mark, at, tries = bytes(buffer[begin : begin + 2]), begin + _SHORTEST_FRAME, 0
     while True:
         at = buffer.find(mark, at)
-        if at < 0 or at + _LONGEST_HEADER > len(buffer):
+        if at < 0 or at + LONGEST_HEADER > len(buffer):
             more = reader.some(max(PIECE, len(buffer))) if len(buffer) - begin < _LARGEST_FRAME else b""
             if more:
                 at = len(buffer) - 1 if at < 0 else at  # half of the mark may end the buffer
@@ -120,7 +120,7 @@ def _end_of_frame(reader: Reader, buffer: bytearray, begin: int, header: FrameHe
                 continue
         if at < 0:
             return _last_end(buffer, begin)
-        other = frame_header(buffer[at : at + _LONGEST_HEADER])
+        other = frame_header(buffer[at : at + LONGEST_HEADER])
         if other is not None and other.number == following:
             if not CRC_16(bytes(buffer[begin:at])):
                 return at

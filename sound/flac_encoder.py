@@ -7,7 +7,7 @@ from .crc import CRC_8, CRC_16
 MOST_CHANNELS = 8
 _MOST_PARTITIONS = 6  # log2
 _LEAST_PARTITION = 64  # samples
-_BITS = {8: 1, 12: 2, 16: 4, 20: 5, 24: 6}  # 9.1.4
+BITS = {8: 1, 12: 2, 16: 4, 20: 5, 24: 6}  # 9.1.4
 _RATES = {88200: 1, 176400: 2, 192000: 3, 8000: 4, 16000: 5, 22050: 6, 24000: 7, 32000: 8, 44100: 9, 48000: 10,
           96000: 11}  # fmt: skip  # 9.1.2
 _SIDES = {8: (0, 3), 9: (3, 1), 10: (2, 3)}  # 9.1.3: what is coded of left, right, middle, side
@@ -39,7 +39,7 @@ class FlacEncoder:
         usual = count == self.block
         size = self.block.bit_length() - 1 if usual else 7
         code, rate = _rate(self.rate)
-        head = bytes((0xFF, 0xF8, size << 4 | code, assignment << 4 | _BITS[self.bits] << 1)) + _coded_number(number)
+        head = bytes((0xFF, 0xF8, size << 4 | code, assignment << 4 | BITS[self.bits] << 1)) + _coded_number(number)
         head += (b"" if usual else (count - 1).to_bytes(2, "big")) + rate
         return head + bytes((CRC_8.of_few(head),))
 

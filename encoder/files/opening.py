@@ -99,11 +99,12 @@ def open_packets(
     """
     muxer = container_of(name, muxer, fragment)
     if muxer in PLAYLISTS:
-        return _open_segments(name, fps, muxer, fragment, sound is not None, nal_hrd, of_frames)
+        return _open_segments(name, fps, muxer, fragment, getattr(sound, "stream", None), nal_hrd, of_frames)
     if fragment is not None and muxer != "mp4":
         raise OptionError(f"is for MP4, and {shown(name, 'standard output')} is none (--muxer mp4)", "fragment")
     if sound is not None and muxer not in ("mp4", "mkv", "mov"):
-        raise OptionError(f"is for .mp4, .mkv and .mov files, and not for {shown(name, 'standard output')}", "audio")
+        said = shown(name, "standard output")
+        raise OptionError(f"is for .mp4, .mkv, .mov, .m3u8 and .mpd files, and not for {said}", "audio")
     if muxer in ("mp4", "mov"):
         if nal_hrd == "cbr":  # ISO/IEC 14496-15, 5.2: without filler data the rate is not constant
             raise OptionError("cbr is for .264, .h264 and .mkv: MP4 holds no filler data; vbr is for all", "nal-hrd")
@@ -121,20 +122,18 @@ def open_packets(
 
 
 def _open_segments(
-    name: str, fps: Fraction, muxer: str, fragment: float | None, has_sound: bool, nal_hrd: str, of_frames: dict[str, Any]
+    name: str, fps: Fraction, muxer: str, fragment: float | None, sound: Any, nal_hrd: str, of_frames: dict[str, Any]
 ) -> PacketSink:
     """The sink of a playlist and its segments; OptionError for what they cannot have."""
     from .output_segments import SegmentSink
 
     if name == "-":
         raise OptionError(f"{muxer} writes several files: give the name of the playlist", "muxer")
-    if has_sound:
-        raise OptionError("is for .mp4, .mkv and .mov files, and not for segments", "audio")
     if fragment is not None and isinf(fragment):
         raise OptionError("chunk: segments of a playlist have a length in seconds", "fragment")
     if nal_hrd == "cbr":
         raise OptionError("cbr is for .264, .h264 and .mkv: MP4 holds no filler data; vbr is for all", "nal-hrd")
-    return SegmentSink(name, muxer, fps=fps, fragment=fragment, **of_frames)
+    return SegmentSink(name, muxer, fps=fps, fragment=fragment, sound=sound, **of_frames)
 
 
 def container_of(name: str, muxer: str, fragment: float | None) -> str:

@@ -1,5 +1,6 @@
 """Matroska and QuickTime output, and MP4 with sound: PyAV muxes finished access units, and encodes nothing but sound."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from io import BytesIO
 from typing import Any
@@ -18,7 +19,7 @@ class ContainerSink:
     """A PacketSink. The container is opened with the first access unit, which holds SPS and PPS.
 
     muxer: mp4, mov or mkv. time_base: of pts and dts, if not 1 / fps. matrix: as in tkhd, for rotated video. sound: mixed in.
-    tags: metadata and chapters.
+    tags: metadata and chapters; is called with the first access unit.
     """
 
     keeps_times = True
@@ -31,7 +32,7 @@ class ContainerSink:
         *,
         time_base: Fraction | None = None,
         matrix: tuple[int, ...] | None = None,
-        tags: FileTags | None = None,
+        tags: Callable[[], FileTags] = FileTags,
         sound: AvSound | None = None,
     ):
         try:
@@ -41,22 +42,22 @@ class ContainerSink:
         self._file = ByteSink(name)  # raises now if the file cannot be written; no other writer takes it; a vain one goes
         self._av, self._name, self._format = av, name, _FORMATS[muxer]
         self._base, self._frame = time_base or 1 / fps, 1 / fps
-        self._matrix, self._sound, self._tags = matrix, sound, tags or FileTags()
+        self._matrix, self._sound, self._tags = matrix, sound, tags
         self.frames = 0
         self._end = Fraction(0)  # of the video so far, in seconds
         self._container: Any = None
         self._stream: Any = None
 
     def _open(self, first: bytes) -> None:
-        matroska = self._format == "matroska"
+        matroska, tags = self._format == "matroska", self._tags()
         template = self._av.open(BytesIO(first), format="h264")
-        options = {} if matroska else {"movflags": "+faststart" + "+use_metadata_tags" * self._tags.has_keys}
+        options = {} if matroska else {"movflags": "+faststart" + "+use_metadata_tags" * tags.has_keys}
         self._container = self._av.open(self._name, "w", format=self._format, options=options)
-        self._container.metadata.update(self._tags.metadata)
-        if self._tags.chapters:
+        self._container.metadata.update(tags.metadata)
+        if tags.chapters:
             if not hasattr(self._container, "set_chapters"):
                 raise ValueError("chapters need PyAV 14.1 or later")
-            self._container.set_chapters(_chapters(self._tags))
+            self._container.set_chapters(_chapters(tags))
         self._stream = self._container.add_stream_from_template(template.streams.video[0])
         self._stream.time_base = self._base
         if self._matrix is not None:

@@ -80,7 +80,7 @@ class Mp4Sink(MuxedSink):
     file). fragment: seconds of a fragment, at least; it ends before a keyframe, infinite ones at `flush` alone. None: one
     movie, moov in front; pipes and objects get it at the end (`waits`), files are fragments until then, so that they play if
     the process dies. time_base: seconds of a unit of pts and dts, if not 1 / fps. matrix: of tkhd, for rotated video. tags:
-    metadata and chapters. sound: returns the sound beside the video, and is called with the first packet.
+    metadata and chapters. sound: the sound beside the video. tags and sound are called with the first packet.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Mp4Sink(MuxedSink):
         fragment: float | None = None,
         time_base: Fraction | None = None,
         matrix: tuple[int, ...] | None = None,
-        tags: FileTags | None = None,
+        tags: Callable[[], FileTags] = FileTags,
         sound: "Callable[[], SoundStream] | None" = None,
     ):
         self._file: Any
@@ -104,8 +104,7 @@ class Mp4Sink(MuxedSink):
         try:
             self.waits = fragment is None and not self._file.editable
             self._layout = self._layout_of(fragment, fps)
-            boxes = self._named((tags or FileTags()).boxes)
-            self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT, boxes, sound))
+            self._muxer = self._named(lambda: Muxer(self._layout, time_base or 1 / fps, matrix or UPRIGHT, tags, sound))
         except BaseException:
             self._file.close()  # and a new one goes
             raise

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from ...console import MESSAGE_LEVELS
 from ..errors import OptionError
 from .frame_requests import read_zones
 from .option_types import (
@@ -151,9 +152,9 @@ OPTIONS: tuple[Option, ...] = (
 
     Option("muxer", "Output", read_choice, "auto", "format of OUT; auto = by its name; raw = Annex B",
            choices=_same("auto", "raw", "mp4", "mkv", "mov", "hls", "dash"), scope=CLI),
-    Option("audio", "Output", read_text, None, "put the sound of this file into the .mp4, .mkv or .mov (may be IN). Into "
-           "MP4 AAC, Opus and FLAC are copied, out of MP4, ADTS, Ogg and FLAC files, and WAV becomes FLAC; other sound "
-           "needs PyAV", "FILE", scope=CLI),
+    Option("audio", "Output", read_text, None, "put the sound of this file into the .mp4, .mkv, .mov, or the segments of "
+           ".m3u8 and .mpd (may be IN). Into MP4 AAC, Opus and FLAC are copied, out of MP4, ADTS, Ogg and FLAC files, and "
+           "WAV becomes FLAC; other sound needs PyAV, and an output without fragments", "FILE", scope=CLI),
     Option("fragment", "Output", read_float, None, "write a fragmented MP4, as for pipes: whole GOPs, this long together, "
            "with keyframes to match. Of .m3u8 and .mpd (HLS, DASH) the length of a segment; 4 without it", "SECONDS",
            0.001, 3600.0, scope=CLI),
@@ -356,6 +357,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("progress", "Reports", read_choice, "auto", "progress line; auto = updated in place on a terminal",
            choices=_same("auto", "plain", "json", "none"), scope=CLI),
     Option("quiet", "Reports", read_flag, False, "print errors only, and warnings of what the output lacks", scope=CLI),
+    Option("log_level", "Reports", read_choice, "info", "messages: none at all (the exit code tells of errors); errors; also "
+           "warnings; also progress and summary; also what --verbose tells", choices=MESSAGE_LEVELS, scope=CLI),
 )
 
 BY_NAME = {option.name: option for option in OPTIONS}

@@ -7,6 +7,7 @@ from typing import Any
 from .option_types import OptionValues, show
 from .x264_options import CLAMPED, DISPENSABLE, EQUAL, HINTS, IS_SWITCH, VALUES, Values, truth
 
+_OF_MESSAGES = "log_level"  # whose values keyword arguments may have: they mean nothing there
 _LARGEST_WORD = 99  # number among the values of EQUAL and VALUES: others are not made text
 
 
@@ -27,7 +28,8 @@ def translate(
     for name, written in given.items():
         value = _in_case(rows[name], written) if name in rows else written
         changes, line = _meaning(name, value, rows, refusal if lenient else None)
-        options |= {key: changed for key, changed in changes.items() if key == name or key in known}
+        is_level = name == _OF_MESSAGES and (value is None or (name, _word(value)) in EQUAL)
+        options |= {key: new for key, new in changes.items() if key in known or (key == name and not is_level)}
         if line:
             lines.append(f"--{name.replace('_', '-')}{line}")
     return options, lines

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from ...console import MESSAGE_LEVELS
 from .option_types import OF_VALUES, OptionValues
 
 _NO_RATE = "rate control has no such setting"
@@ -124,9 +125,7 @@ EQUAL: dict[tuple[str, Any], OptionValues] = {
     ("no_trellis", True): {"trellis": 0},
     ("no_b_adapt", True): {"b_adapt": 0},
     **{(name, False): {f"no_{name}": True} for name in ("cabac", "8x8dct", "weightb", "mbtree", "psy")},
-    **{("log_level", level): {"quiet": True} for level in ("none", "error", "warning", "-1", "0", "1")},
-    **{("log_level", level): {} for level in ("info", "2")},
-    **{("log_level", level): {"verbose": True} for level in ("debug", "3")},
+    **{("log_level", said): {"log_level": name} for name, number in MESSAGE_LEVELS.items() for said in (name, str(number))},
     **{("demuxer", name): {"demuxer": "av"} for name in ("lavf", "ffms")},
     ("slices", "0"): {},
     **{(f"no_{name}", True): {} for name in ("sliced_threads", "thread_input", "non_deterministic", "opencl", *_OFF)},
@@ -232,5 +231,5 @@ UNBUILT = {row.name: row for row in _rows()}
 IS_SWITCH: dict[str, bool] = {
     **{row.name: row.is_switch for row in UNBUILT.values()},
     **{name: name in _HINT_SWITCHES for name in HINTS},
-    **{name: value is True for name, value in EQUAL if name in ("log_level", *_EQUAL_SWITCHES)},
+    **{name: value is True for name, value in EQUAL if name in _EQUAL_SWITCHES},
 }  # fmt: skip

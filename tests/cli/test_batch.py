@@ -67,6 +67,15 @@ def test_a_video_that_fails_ends_no_other(workers):
     assert sorted(path.name for path in Path().glob("*.264")) == ["a.264", "b.264"]
 
 
+@pytest.mark.parametrize(("level", "count"), (("none", 0), ("error", 2), ("warning", 2), ("info", 3), ("debug", 3)))
+def test_levels_of_messages(level, count):
+    """The processes keep that of the batch."""
+    raw("a_16x16.yuv")
+    lines = ("none_16x16.yuv n.264", "a_16x16.yuv a.264")
+    code, err = said(batch(*lines, words=(*OPTIONS, "--log-level", level)))
+    assert code == 1 and len(err) == count and sorted(path.name for path in Path().glob("*.264")) == ["a.264"]
+
+
 def test_the_list():
     Path("LIST").write_bytes(b"  a.y4m 'b\xc2\x85c.mp4' # one\r\n\n# a b c\n\"x\\\"y\" \xff.264")
     assert read_jobs("LIST") == [("a.y4m", "b\x85c.mp4"), ('x"y', os.fsdecode(b"\xff.264"))]

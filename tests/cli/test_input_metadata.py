@@ -25,8 +25,8 @@ VARIABLE = [0, 40, 80, 200, 233, 250, 700, 740]  # ms
 
 
 def make(path, times=range(0, 400, 40), codec="ffv1", sound=None, matrix=None, pix_fmt="yuv420p", colours=(), flags=0,
-         rate=25):  # fmt: skip
-    """A clip with frames at `times`, in ms, and what else is asked for."""
+         rate=25, chapters=()):  # fmt: skip
+    """A clip with frames at `times`, in ms, and what else is asked for. chapters: when they begin, in ms."""
     rng = np.random.default_rng(1)
     with av.open(str(path), "w") as out:
         stream = out.add_stream(codec, rate=rate)
@@ -39,6 +39,9 @@ def make(path, times=range(0, 400, 40), codec="ffv1", sound=None, matrix=None, p
             stream.set_display_matrix(matrix)
         if sound is not None:
             track = out.add_stream(sound, rate=48000)
+        if chapters:
+            out.set_chapters([{"id": n, "start": begin, "end": begin + 1, "time_base": Fraction(1, 1000),
+                               "metadata": {"title": str(begin)}} for n, begin in enumerate(chapters)])  # fmt: skip
         for time in times:
             frame = av.VideoFrame.from_ndarray(rng.integers(0, 256, (HEIGHT * 3 // 2, WIDTH), np.uint8), format="yuv420p")
             frame = frame if pix_fmt == "yuv420p" else frame.reformat(format=pix_fmt)
@@ -60,6 +63,12 @@ def times_of(path, kind="video"):
     with av.open(str(path)) as container:
         stream = (container.streams.video if kind == "video" else container.streams.audio)[0]
         return [float(1000 * packet.pts * packet.time_base) for packet in container.demux(stream) if packet.size]
+
+
+def chapters_of(path):
+    """(ms, title) of the chapters of a file."""
+    with av.open(str(path)) as container:
+        return [(float(1000 * c["start"] * c["time_base"]), c["metadata"]["title"]) for c in container.chapters()]
 
 
 def promises_a_fixed_rate(path):
@@ -103,6 +112,27 @@ def test_a_variable_frame_rate_stays(tmp_path, ending, capfd):
     assert encode(source, tmp_path / f"o.{ending}", "--fps", "50") == 0
     assert sorted(times_of(tmp_path / f"o.{ending}")) == pytest.approx(range(0, 160, 20), abs=1)
     assert promises_a_fixed_rate(tmp_path / f"o.{ending}")
+
+
+# First frame encoded, words, and its time in ms: the source's, that of the file with times, or by the rate that is said
+BEGINS = ((0, (), 0), (3, (), 200), (6, (), 700), (3, ("--tcfile-in", "in.times"), 900), (3, ("--fps", "10"), 300),
+          (4, ("--fps", "10", "--tcfile-in", "in.times"), 950))  # fmt: skip
+
+
+@pytest.mark.parametrize(("ending", "fragment"), (("mp4", ()), ("mp4", ("--fragment", "0.2")), ("mkv", ()), ("m3u8", ())))
+@pytest.mark.parametrize(("seek", "words", "begin"), BEGINS)
+def test_chapters_begin_earlier_by_the_time_of_the_first_frame(tmp_path, monkeypatch, ending, fragment, seek, words, begin):
+    """As their frames do: what --seek leaves out ends before 0, but the chapter that goes on there."""
+    monkeypatch.chdir(tmp_path)
+    source = make(tmp_path / "in.mkv", VARIABLE, chapters=(0, 200, 250, 700, 1000, 2000))
+    (tmp_path / "in.times").write_text("# timecode format v2\n0\n10\n500\n900\n950\n1400\n1500\n1600\n")
+    assert encode(source, tmp_path / f"o.{ending}", "--seek", str(seek), "--device", "cpu", *words, *fragment) == 0
+    expected = [(max(0, at - begin), str(at)) for at in (0, 200, 250, 700, 1000, 2000)]
+    out = tmp_path / f"o.{ending}"
+    if ending == "m3u8":
+        (tmp_path / "o.mp4").write_bytes(b"".join((tmp_path / f"o{end}").read_bytes() for end in ("_init.mp4", "_00001.m4s")))
+        out = tmp_path / "o.mp4"
+    assert chapters_of(out) == expected[max(0, sum(at <= begin for at in (0, 200, 250, 700, 1000, 2000)) - 1) :]
 
 
 def test_a_plain_stream_loses_it_with_a_warning(tmp_path, capfd):

@@ -76,11 +76,52 @@ def test_commands_of_x264(fake, capfd, tmp_path, words, said, files):
     assert all((tmp_path / name).stat().st_size for name in files)
 
 
-@pytest.mark.parametrize(("level", "lines"), (("none", 0), ("error", 0), ("warning", 0), ("1", 0), ("info", 5), ("debug", 6)))
-def test_log_levels(fake, capfd, level, lines):
-    assert fake(f"clip_18x16.yuv -o o.264 --no-progress --log-level {level}") == 0
-    count = len(capfd.readouterr().err.splitlines())
-    assert count == 0 if not lines else count >= lines
+LEVELS = ("none", "error", "warning", "info", "debug")
+WARNED = "clip_18x16.yuv -o o.264 --asm AVX2 --progress plain"  # a hint without effect; times are not kept
+FAILS = "none_18x16.yuv -o f.264 --asm AVX2"
+
+
+@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("by", ("name", "number", "case"))
+def test_log_levels(fake, capfd, tmp_path, number, by):
+    """Each level has the lines of those before and more; the exit code is that of the command, whatever is said."""
+    level = {"name": LEVELS[number], "number": str(number - 1), "case": LEVELS[number].upper()}[by]
+    (tmp_path / "in.times").write_text("# timestamp format v2\n0\n40\n240\n280\n320\n")
+    assert fake(f"{WARNED} --tcfile-in in.times --log-level {level}") == 0
+    lines = capfd.readouterr().err.splitlines()
+    warnings, infos = ([line for line in lines if f"h264lite [{kind}]: " in line] for kind in ("warning", "info"))
+    assert bool(warnings) == (number >= 2) and ("--asm has no effect" in " ".join(warnings)) == (number >= 2)
+    assert ("variable frame rate" in " ".join(warnings)) == (number >= 2)
+    assert bool(infos) == (number >= 3) == any(line.startswith("encoded ") for line in lines)
+    assert any("plan: " in line for line in infos) == (number == 4)
+    assert fake(f"{FAILS} --log-level {level}") == 1
+    lines = capfd.readouterr().err.splitlines()
+    assert [line[:24] for line in lines if "[warning]" not in line] == ["h264lite encode: error: "][: number > 0]
+    assert len(lines) == min(number, 2)
+    assert fake(f"clip_18x16.yuv o.264 --crf 99 --log-level {level}") == 2  # an option that is read after the level
+    assert bool(capfd.readouterr().err) == (number > 0)
+
+
+QUIET = (("--quiet", 1), ("--quiet --log-level info", 1), ("--quiet --log-level error", 0), ("--log-level warning", 2))
+
+
+@pytest.mark.parametrize(("words", "count"), QUIET)
+def test_quiet_lowers_the_level(fake, capfd, tmp_path, words, count):
+    """Warnings of what the output lacks stay, those of options do not."""
+    (tmp_path / "in.times").write_text("# timestamp format v2\n0\n40\n240\n280\n320\n")
+    assert fake(f"{WARNED} --tcfile-in in.times {words}") == 0
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == count and all("variable frame rate" in line for line in lines[-1:])
+
+
+def test_a_level_ends_with_its_command(fake, capfd):
+    """The next command of the process says all again; a level that is none is refused, with a line."""
+    assert fake("clip_18x16.yuv o.264 --log-level none") == 0 and not capfd.readouterr().err
+    assert fake(FAILS) == 1 and capfd.readouterr().err.count("error: ") == 1
+    assert fake("clip_18x16.yuv o.264 --log-level loud") == 2
+    assert "log-level loud" in capfd.readouterr().err
+    assert fake("clip_18x16.yuv o.264 --nonsense --log-level none") == 2  # before the level is known
+    assert "nonsense" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(("words", "line"), (

@@ -12,13 +12,15 @@ from types import SimpleNamespace
 
 import h264lite
 import pytest
-from h264lite import VideoWriter
+from h264lite import AudioPackets, VideoWriter
 from h264lite.encoder.errors import Error, OutputError
 from h264lite.encoder.files.output import ByteSink
 from h264lite.encoder.files.output_mp4 import Mp4Sink
 from h264lite.encoder.files.output_segments import SegmentSink
 from h264lite.mp4.avc import to_sample
 from h264lite.mp4.reader import Mp4Reader
+from h264lite.mp4.sound_reader import open_sound
+from h264lite.sound.silence import silence
 from h264lite.uninterrupted import Uninterrupted
 
 from ..mp4.test_mp4 import access_unit
@@ -33,6 +35,7 @@ PACKETS = [
     SimpleNamespace(data=access_unit(bytes([n + 1]) * (90 + n) + b"\x80", n % 3 == 0), pts=n, dts=n, is_keyframe=n % 3 == 0)
     for n in range(6)
 ]  # fmt: skip
+SOUND = [bytes((0x98, n + 1)) for n in range(150)]  # of Opus, 20 ms each: as long as these
 ERRORS = (KeyboardInterrupt, TimeoutError)
 KINDS = ("file", "fragments", "object", "byte stream")
 
@@ -105,16 +108,34 @@ def test_a_sink(tmp_path, kind, error):
     assert check(data, kind) == len(PACKETS) and at > 40 and len(counts) > 2
 
 
+def named(text, stem):
+    """The files of the video and those of the sound that a playlist names; the same ones in HLS."""
+    if text.startswith("#EXTM3U"):
+        assert text.endswith("#EXT-X-ENDLIST\n")
+        names = [f"{stem}_init.mp4", *re.findall(r"^\d+_\d+\.m4s$", text, re.MULTILINE)]
+        return names, names
+    assert 'type="static"' in text
+    both = []
+    for track, entries in zip((stem, f"{stem}_sound"), text.split("</AdaptationSet>")):
+        count = sum(int(more or 0) + 1 for more in re.findall(r'<S t="\d+" d="\d+"(?: r="(\d+)")?', entries))
+        both.append([f"{track}_init.mp4", *(f"{track}_{n + 1:05}.m4s" for n in range(count))] if count else [])
+    return both
+
+
 @pytest.mark.parametrize("error", ERRORS)
-def test_segments(tmp_path, error):
-    """What the playlist names is there and whole; after the close it is complete, if there is one."""
+@pytest.mark.parametrize("muxer", ("hls", "hls with sound", "dash with sound"))
+def test_segments(tmp_path, error, muxer):
+    """What the playlist names is there and whole, with its sound; after the close it is complete, if there is one."""
+    muxer, _, has_sound = muxer.partition(" ")
+    ending = {"hls": "m3u8", "dash": "mpd"}[muxer]
     at, counts = 0, set()
     while True:
         at += 1
-        path, sink = tmp_path / f"{at}.m3u8", None
+        path, sink = tmp_path / f"{at}.{ending}", None
+        sound = AudioPackets("opus", SOUND).stream if has_sound else None
         with Strike(at, error) as strike:
             try:
-                sink = SegmentSink(str(path), "hls", fps=RATE, fragment=float(3 / RATE))
+                sink = SegmentSink(str(path), muxer, fps=RATE, fragment=float(3 / RATE), sound=sound)
                 for p in PACKETS:
                     sink.write_packet(p.data, p.pts, p.dts, p.is_keyframe)
                 sink.close()
@@ -123,13 +144,21 @@ def test_segments(tmp_path, error):
         if sink is not None:
             sink.close()
         assert not list(tmp_path.glob("*.part*")) and all(file.stat().st_size for file in tmp_path.iterdir()), at
-        names = [f"{at}_init.mp4", *re.findall(r"^\d+_\d+\.m4s$", path.read_text() if path.exists() else "", re.MULTILINE)]
-        if path.exists():
-            assert path.read_text().endswith("#EXT-X-ENDLIST\n"), at
-        counts.add(frames_of(b"".join((tmp_path / name).read_bytes() for name in names)) if len(names) > 1 else 0)
+        names, of_sound = named(path.read_text(), str(at)) if path.exists() else ([], [])
+        seen = frames_of(b"".join((tmp_path / name).read_bytes() for name in names)) if names else 0
+        heard = 0
+        if has_sound and of_sound:  # it ends where a packet of it was cut
+            stream = open_sound(io.BytesIO(b"".join((tmp_path / name).read_bytes() for name in of_sound)))
+            packets = [packet.data for packet in stream.packets]
+            while packets[-1:] == [silence(stream.format).data]:
+                packets.pop()
+            assert packets == SOUND[: len(packets)] and len(packets) <= 25 * seen + 1  # and the lookahead
+            heard = len(packets)
+        counts.add((seen, heard))
         if strike.events < at:
             break
-    assert {0, 3, 6} <= counts and len(names) == 3 and at > 40
+    assert {0, 3, 6} <= {seen for seen, _ in counts} and len(names) == 3 and at > 40
+    assert not has_sound or counts >= {(3, 76), (6, 150)}
 
 
 class Feeder:

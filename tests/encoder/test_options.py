@@ -385,7 +385,8 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
 
 
 @pytest.mark.parametrize(("given", "same"), (
-    ({"no_progress": True}, {}), ({"log_level": "debug"}, {}), ({"nf": True}, {"no_deblock": True}),
+    ({"no_progress": True}, {}), ({"log_level": "debug"}, {}), ({"log_level": -1}, {}), ({"log_level": None}, {}),
+    ({"nf": True}, {"no_deblock": True}),
     ({"filter": "1:1"}, {"deblock": "1:1"}), ({"cqmfile": "jvt"}, {"cqm": "jvt"}), ({"slices": 0}, {}),
     ({"analyse": "none"}, {"partitions": "none"}), ({"cabac": 0}, {"no_cabac": True}),
     ({"8x8dct": "0"}, {"no_8x8dct": True}),

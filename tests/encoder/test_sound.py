@@ -208,7 +208,7 @@ def test_wrong_sound_is_refused_before_anything_is_written(tmp_path, audio, erro
 
 def test_a_byte_stream_has_no_sound(tmp_path):
     """Which is said before the first frame."""
-    with pytest.raises(OptionError, match=r"audio is for \.mp4, \.mkv and \.mov files, and not for .*o\.264"):
+    with pytest.raises(OptionError, match=r"audio is for \.mp4, \.mkv, \.mov, \.m3u8 and \.mpd files, and not for .*o\.264"):
         h264lite.VideoWriter(tmp_path / "o.264", 25, audio=(PCM, 48000))
 
 

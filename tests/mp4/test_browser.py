@@ -62,7 +62,13 @@ async function stream(url, sizes, type) {
   v.playbackRate = 2; v.play(); await event(v, 'ended');
   return {ends, ranges, begin, middle, duration: v.duration};
 }
+const opened = [], add = MediaSource.prototype.addSourceBuffer;  // by players: [type, source buffer]
+MediaSource.prototype.addSourceBuffer = function (type) {
+  opened.push([type, add.call(this, type)]);
+  return opened.at(-1)[1];
+};
 async function playlist(url, script) {
+  opened.length = 0;
   const tag = document.createElement('script'); tag.src = script; document.head.append(tag);
   await new Promise((yes, no) => { tag.onload = yes; tag.onerror = no; });
   if (v) v.remove();
@@ -72,7 +78,9 @@ async function playlist(url, script) {
   await event(v, 'loadeddata');
   const first = await pixels(), middle = await seek(0.71);
   v.playbackRate = 2; v.play(); await event(v, 'ended');
-  return {first, middle, duration: v.duration, end: v.currentTime, last: await pixels()};
+  const ranges = opened.map(([type, {buffered: b}]) => [type, b.length, b.start(0), b.end(b.length - 1)]);
+  return {first, middle, duration: v.duration, end: v.currentTime, last: await pixels(), ranges,
+          sound: v.webkitAudioDecodedByteCount};
 }
 async function heard(url, rate) {  // samples of the first channel, decoded by the browser
   const data = await (await fetch(url, {cache: 'no-store'})).arrayBuffer();
@@ -302,15 +310,50 @@ def test_times_and_fragments_from_python_through_media_source(browser, folder, f
 PLAYERS = {"hls.js": ("m3u8", "hls.js/dist/hls.min.js"), "dash.js": ("mpd", "dashjs/dist/modern/umd/dash.all.min.js")}
 
 
-@pytest.mark.parametrize("times", (None, TIMES), ids=("constant", "variable"))
-@pytest.mark.parametrize("player", PLAYERS)
-def test_players_play_the_playlists(browser, folder, player, times):
-    """hls.js and dash.js play HLS and DASH from a web server, in the right order and length, and seek."""
+def copied(player, folder):
+    """Put a player into the folder; the ending of its playlists."""
     ending, script = PLAYERS[player]
     script = os.path.join(os.environ.get("H264LITE_NODE_MODULES", ""), script)
     if not os.path.isfile(script):
         pytest.skip(f"no {player} in $H264LITE_NODE_MODULES (npm install hls.js dashjs)")
     shutil.copy(script, folder / player)
+    return ending
+
+
+@pytest.mark.parametrize("kind", ("flac", "aac", "opus"))
+@pytest.mark.parametrize("player", PLAYERS)
+def test_players_play_the_sound_of_playlists(browser, folder, player, kind, tmp_path):
+    """The browser takes the codecs that the player names; both tracks are one range from 0 to the end, and are decoded."""
+    ending = copied(player, folder)
+    with_sound(folder / f"{kind} {ending}.{ending}", kind, 0.3, tmp_path, bframes=3, b_adapt=0)
+    played = browser.call("playlist", urllib.parse.quote(f"{kind} {ending}.{ending}"), player)
+    assert played["duration"] == pytest.approx(1, abs=0.03) and played["end"] == pytest.approx(1, abs=0.03)
+    assert len(played["ranges"]) == {"hls.js": 1, "dash.js": 2}[player] and played["sound"] > 0
+    assert all(count == 1 and begin == pytest.approx(0, abs=0.001) for _, count, begin, _ in played["ranges"])
+    assert all(end == pytest.approx(1, abs=0.03) for _, _, _, end in played["ranges"])
+    codecs = " ".join(media_type for media_type, *_ in played["ranges"])
+    assert "avc1." in codecs and {"flac": "flac", "aac": "mp4a.40.2", "opus": "opus"}[kind] in codecs.lower(), codecs
+
+
+@pytest.mark.parametrize("kind", ("flac", "aac", "opus"))
+@pytest.mark.parametrize("player", PLAYERS)
+def test_players_go_on_after_the_sound(browser, folder, player, kind, tmp_path):
+    """A second of sound, three of video in segments of half a second: neither player waits."""
+    ending = copied(player, folder)
+    codec = {"opus": "libopus"}.get(kind, kind)
+    audio = sounds.write(tmp_path / {"aac": "s.m4a", "opus": "s.ogg", "flac": "s.flac"}[kind], codec, sounds.pcm(48000))
+    options = {"qp": 10, "threads": 1, "device": "cpu", "width": WIDTH, "height": HEIGHT, "fragment": 0.5}
+    write_video(folder / f"{kind}.{ending}", (bars(n) for n in range(90)), RATE, format="i420", audio=audio, **options)
+    played = browser.call("playlist", f"{kind}.{ending}", player)
+    assert played["end"] == pytest.approx(3, abs=0.03) and played["duration"] == pytest.approx(3, abs=0.03)
+    assert all(begin == pytest.approx(0, abs=0.001) for _, _, begin, _ in played["ranges"]) and played["sound"] > 0
+
+
+@pytest.mark.parametrize("times", (None, TIMES), ids=("constant", "variable"))
+@pytest.mark.parametrize("player", PLAYERS)
+def test_players_play_the_playlists(browser, folder, player, times):
+    """hls.js and dash.js play HLS and DASH from a web server, in the right order and length, and seek."""
+    ending = copied(player, folder)
     write(folder / "movie.mp4", 1)
     expected = browser.call("play", "movie.mp4")
     options = {"colorprim": "bt709", "transfer": "bt709", "colormatrix": "bt709", "range": "tv", "qp": 10}

@@ -66,7 +66,8 @@ def parsed(text):
     return tags, segments, unquote(tags["#EXT-X-MAP"][0].removeprefix("URI=").strip('"'))
 
 
-# ISO/IEC 23009-1, 5.3 and its schema: elements that may occur here: their attributes (those with * must), their children
+# ISO/IEC 23009-1, 5.3 and its schema: elements that may occur here: their attributes (those with * must), their children in
+# order
 _UNSIGNED, _TIME, _DATE = r"\d+", r"PT(\d+H)?(\d+M)?(\d+(\.\d+)?S)?", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"
 _RATIO = r"\d+:\d+"
 SCHEMA = {
@@ -74,11 +75,13 @@ SCHEMA = {
              "mediaPresentationDuration": _TIME, "minimumUpdatePeriod": _TIME, "minBufferTime*": _TIME,
              "maxSegmentDuration": _TIME}, ["Period"]),
     "Period": ({"id": r".+", "start": _TIME}, ["AdaptationSet"]),
-    "AdaptationSet": ({"contentType": "video", "segmentAlignment": "true|false", "startWithSAP": "[0-6]"},
+    "AdaptationSet": ({"contentType": "video|audio", "segmentAlignment": "true|false", "startWithSAP": "[0-6]"},
                       ["Representation"]),
-    "Representation": ({"id*": r"\S+", "bandwidth*": _UNSIGNED, "mimeType": "video/mp4", "codecs": r"avc1\.[0-9a-f]{6}",
+    "Representation": ({"id*": r"\S+", "bandwidth*": _UNSIGNED, "mimeType": "(video|audio)/mp4",
+                        "codecs": r"avc1\.[0-9a-f]{6}|mp4a\.40\.\d+|Opus|fLaC", "audioSamplingRate": _UNSIGNED,
                         "width": _UNSIGNED, "height": _UNSIGNED, "frameRate": r"\d+(/[1-9]\d*)?", "sar": _RATIO},
-                       ["SegmentTemplate"]),
+                       ["AudioChannelConfiguration", "SegmentTemplate"]),
+    "AudioChannelConfiguration": ({"schemeIdUri*": r"urn:[\w:]+", "value": _UNSIGNED}, []),
     "SegmentTemplate": ({"timescale": _UNSIGNED, "initialization": r"\S+", "media": r"\S*\$Number%0\d+d\$\S*",
                          "startNumber": _UNSIGNED}, ["SegmentTimeline"]),
     "SegmentTimeline": ({}, ["S"]),
@@ -98,8 +101,10 @@ def manifest(text):
         for key, value in element.attrib.items():
             assert re.fullmatch(known[key], value), (name, key, value)
         assert bool(len(element)) == bool(children)
-        for child in element:
-            check(child, children[0])
+        names = [child.tag.partition("}")[2] for child in element]
+        assert [children.index(name) for name in names] == sorted(map(children.index, names))
+        for child, child_name in zip(element, names):
+            check(child, child_name)
 
     check(root, "MPD")
     if root.attrib["type"] == "dynamic":  # 5.3.1.2
@@ -109,11 +114,14 @@ def manifest(text):
     return root
 
 
-def segments_of(root):
-    """(initialisation segment, [(seconds, file)]) by 5.3.9.4.4 and 5.3.9.6."""
-    template = next(root.iter("{urn:mpeg:dash:schema:mpd:2011}SegmentTemplate"))
+def segments_of(root, content="video"):
+    """(initialisation segment, [(seconds, file)]) by 5.3.9.4.4 and 5.3.9.6. The sound may begin later than 0."""
+    sets = root.iter("{urn:mpeg:dash:schema:mpd:2011}AdaptationSet")
+    (adaptation,) = (one for one in sets if one.attrib["contentType"] == content)
+    template = next(adaptation.iter("{urn:mpeg:dash:schema:mpd:2011}SegmentTemplate"))
     number, entries, time = int(template.attrib["startNumber"]), [], 0
-    for entry in root.iter("{urn:mpeg:dash:schema:mpd:2011}S"):
+    for entry in adaptation.iter("{urn:mpeg:dash:schema:mpd:2011}S"):
+        time = int(entry.attrib["t"]) if content == "audio" and not entries else time
         assert int(entry.attrib.get("t", time)) == time
         for _ in range(1 + int(entry.attrib.get("r", 0))):
             file = re.sub(r"\$Number%(0\d+d)\$", lambda match: f"%{match[1]}" % number, template.attrib["media"])  # noqa: B023
