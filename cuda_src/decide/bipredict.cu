@@ -135,7 +135,7 @@ DEVICE void move(const Source &source, const BlockReferences &references, const 
 }
 
 // Macroblock rows [row0, row0 + gridDim.y); other arguments as the launcher says
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const Sample *__restrict__ src, const Sample *__restrict__ luma,
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 8) bipredict(const Sample *__restrict__ src, const Sample *__restrict__ luma,
     const int *__restrict__ slots, const int *__restrict__ bi_weights, int pad, int n_ref, int n_ref1, const int *__restrict__ all_cost,
     const unsigned *__restrict__ all_mv, const unsigned *__restrict__ all_predictor, const uint8_t *__restrict__ qp, int satd, int refined,
     int partition_mask, int max_mv_y, int mb_width, int mb_height, int row0, int *cost, uchar2 *ref, uint2 *mv, int *extra) {
