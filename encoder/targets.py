@@ -57,8 +57,10 @@ def sound_of(target: object, fragment: float | None, audio: "Audio") -> "CopiedS
 
     container = "mp4"
     if isinstance(target, str | os.PathLike):
-        from .files.output import muxer_of
+        from .files.output import check_distinct, muxer_of
 
+        if isinstance(audio, str | os.PathLike):
+            check_distinct({"audio": os.fspath(audio), "target": os.fspath(target)})
         container = muxer_of(os.fspath(target))
         if container == "raw":
             raise OptionError(f"is for .mp4, .mkv, .mov, .m3u8 and .mpd files, and not for {os.fspath(target)}", "audio")

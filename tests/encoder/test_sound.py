@@ -212,6 +212,19 @@ def test_a_byte_stream_has_no_sound(tmp_path):
         h264lite.VideoWriter(tmp_path / "o.264", 25, audio=(PCM, 48000))
 
 
+@pytest.mark.parametrize("name", ["same.mp4", "linked.mp4"])
+def test_the_file_of_the_sound_is_no_target(tmp_path, name):
+    """Else the video replaces it before its sound is read."""
+    audio = sounds.write(tmp_path / "same.mp4", "aac", PCM)
+    if name != "same.mp4":
+        (tmp_path / name).hardlink_to(audio)
+    before = (tmp_path / "same.mp4").read_bytes()
+    with pytest.raises(OptionError, match=r"target and audio are the same: .*same|linked"):
+        h264lite.write_video(tmp_path / name, FRAMES, fps=25, audio=str(audio), device="cpu")
+    assert (tmp_path / "same.mp4").read_bytes() == before
+
+
+
 def test_files_that_are_no_sound(tmp_path):
     path = tmp_path / "s.bin"
     for data, words in (
