@@ -24,7 +24,7 @@ class Layout(Protocol):
     frames: int  # that the file holds
     failed: bool  # a write has failed
     can_flush: bool  # fragments may end anywhere
-    whole_sound: bool  # silence stands where the sound has no packets
+    sound_throughout: bool  # silence stands where the sound has no packets
 
     def begin(self, track: Track) -> None:
         """The track, before its first sample."""
@@ -48,7 +48,7 @@ class _Groups:
     seconds may be infinite. slack: seconds by which a group may be shorter, at least half of its last sample.
     """
 
-    can_flush = whole_sound = False
+    can_flush = sound_throughout = False
 
     def __init__(self, seconds: float | None, slack: Fraction = Fraction(0)) -> None:
         self._seconds, self._slack = seconds, slack

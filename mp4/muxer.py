@@ -86,7 +86,7 @@ class Muxer:
             return None
         from .sound_track import sound_track  # which files without sound do without
 
-        return sound_track(self._sound(), self._timescale, start, self._layout.whole_sound)
+        return sound_track(self._sound(), self._timescale, start, self._layout.sound_throughout)
 
     def finish(self) -> None:
         """Complete the file; without access units nothing is written."""

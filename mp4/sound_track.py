@@ -202,13 +202,13 @@ def _led_in(stream: SoundStream, first: SoundPacket) -> tuple[SoundStream, Sound
     return replace(stream, packets=packets, skip=count * packet.duration - late, delay=0), packet
 
 
-def sound_track(stream: SoundStream, timescale: int, start: int, whole: bool = False) -> SoundTrack | None:
-    """The track of a stream; None if it has no packets. Its errors are those of the packets. whole: silence stands where it
+def sound_track(stream: SoundStream, timescale: int, start: int, throughout: bool = False) -> SoundTrack | None:
+    """The track of a stream; None if it has no packets. Its errors are those of the packets. throughout: silence stands where it
     begins later, or ends before the video, if the format has any.
     """
     first = _next(stream)
     if first is None:
         return None
-    if whole:
+    if throughout:
         stream, first = _led_in(stream, first)
-    return SoundTrack(stream, first, timescale, start, whole)
+    return SoundTrack(stream, first, timescale, start, throughout)

@@ -96,11 +96,11 @@ def _weighted_differences(current, reference, size, log2, weight, offset, scaled
     """
     last = current.shape[1] - 1
     for y in range(current.shape[0]):
-        whole, rest = _samples(y, size)
+        full, rest = _samples(y, size)
         for x in range(last + 1):
             scaled[y, x] = current[y, x] << log2
-            predicted[y + 1, x + 1] = weight * reference[y, x] + (offset << log2) * whole
-        predicted[y + 1, last + 1] += (offset << log2) * (rest - whole)
+            predicted[y + 1, x + 1] = weight * reference[y, x] + (offset << log2) * full
+        predicted[y + 1, last + 1] += (offset << log2) * (rest - full)
     return _least_differences(scaled, predicted, least)
 
 
@@ -170,8 +170,8 @@ def _badly_served(current, reference, size, log2, served, missed, sums, histogra
     for level in range(2 * _RANGE):
         histogram[level] = 0
     for y in range(height):
-        whole, rest = _samples(y, size)
-        _add_badly_served(current, reference, (0, last), y, whole, _BADLY * whole << log2, served, missed, sums)
+        full, rest = _samples(y, size)
+        _add_badly_served(current, reference, (0, last), y, full, _BADLY * full << log2, served, missed, sums)
         _add_badly_served(current, reference, (last, last + 1), y, rest, _BADLY * rest << log2, served, missed, sums)
         for x in range(last + 1):
             histogram[missed[y, x]] += 1

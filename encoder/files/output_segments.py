@@ -32,7 +32,7 @@ class _Segments(Fragments):
     """
 
     can_flush = False  # a segment begins with a keyframe
-    whole_sound = True  # players wait for sound in segments that have none, and begin where it begins
+    sound_throughout = True  # players wait for sound in segments that have none, and begin where it begins
 
     def __init__(
         self, seconds: float, fps: Fraction, begin: Callable[[bytes], None], write: Callable[[str, bytes], None],

@@ -96,7 +96,7 @@ def first_weights(current, reference):
     if not flags:
         return UNWEIGHTED
     log2 = max(cb[0], cr[0])
-    while max(weights := [weight << log2 >> own for own, weight, _ in (cb, cr)]) > 127:
+    while max(weights := [weight << log2 >> log2_of for log2_of, weight, _ in (cb, cr)]) > 127:
         log2 -= 1
     return Weights(flags, *luma, log2, weights[0], cb[2], weights[1], cr[2])
 

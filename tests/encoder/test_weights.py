@@ -54,8 +54,8 @@ def chosen(now, before, repeats=True):
 
 @pytest.mark.parametrize(("share", "to"), [(0.8, 16), (0.5, 235), (0.93, 16), (0.2, 128), (0.0, 16)])
 def test_weights_of_a_fade(share, to):
-    before, after = ([plane[:n, :m] for plane, (n, m) in zip(faded(planes, part, to), ((144, 176), *2 * [(72, 88)]))]
-                     for planes in [[texture(144, 176, k) for k in range(3)]] for part in (1, share))  # fmt: skip
+    before, after = ([plane[:n, :m] for plane, (n, m) in zip(faded(planes, mixed, to), ((144, 176), *2 * [(72, 88)]))]
+                     for planes in [[texture(144, 176, k) for k in range(3)]] for mixed in (1, share))  # fmt: skip
     (entry,) = chosen(after, before, False)
     assert entry.flags == 3
     colours = (to, 128, 128)
