@@ -203,8 +203,9 @@ def _led_in(stream: SoundStream, first: SoundPacket) -> tuple[SoundStream, Sound
 
 
 def sound_track(stream: SoundStream, timescale: int, start: int, throughout: bool = False) -> SoundTrack | None:
-    """The track of a stream; None if it has no packets. Its errors are those of the packets. throughout: silence stands where it
-    begins later, or ends before the video, if the format has any.
+    """The track of a stream; None if it has no packets. Its errors are those of the packets.
+
+    throughout: silence stands where it begins later, or ends before the video, if the format has any.
     """
     first = _next(stream)
     if first is None:
