@@ -39,7 +39,8 @@ PREVIOUS_DISTANCES, SLOTS, SEARCHED_SLOTS, BI_WEIGHTS = (DISTANCES + k * MOST_LI
 HEADER_BITS = BI_WEIGHTS + (MOST_LISTED // 2) ** 2
 LUMA_WEIGHTED, CHROMA_WEIGHTED = 1, 2
 AVERAGE = 32  # implicit weight of list 1, of 64, where both predictions count alike (8.4.2.3.1): the rounded average
-# Sums of the source for the weights: side of a block, and which lines count: one of so many; in large frames both are coarser
+# Sums of the source for the weights: side of a block, and one of how many lines counts. In large frames both are coarser,
+# since it takes long to read their samples; small frames would have too few lines
 SUM_BLOCK, SUM_LINES, SUM_BLOCK_OF_LARGE, SUM_LINES_OF_LARGE = 16, 4, 32, 16
 SUM_SAMPLES = SUM_BLOCK * SUM_BLOCK // SUM_LINES  # of a block that count, in frames of any size
 MOST_OF_SMALL = 2500  # macroblocks of a frame that is not large

@@ -11,7 +11,8 @@ from ..layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, N_WEIGHTS, SUM_SAMPLES
 _LARGEST_LOG2 = 7  # of the denominators
 _MOST = 127  # weight, and offset
 _GAIN, _GAIN_OF = 3, 4  # weighted differences are at most this share of the unweighted ones
-_SAVED_BY_FIRST, _SAVED_BY_SECOND, _SAVED_BY_NONE = 1, 4, 2  # quarters of a sample by which the differences shrink at least
+_SAVED_BY_FIRST, _SAVED_BY_SECOND, _SAVED_BY_NONE = 1, 4, 2  # quarters of a sample by which the differences shrink at least:
+# less is by motion
 _BADLY = 2  # samples: difference of the means of a block
 _LEAST_SHARE = 16  # one of so many blocks
 _SECOND_LOG2 = 6  # of the denominator where the first weights have none
@@ -22,15 +23,15 @@ _FAR = 1 << 30  # from all sums
 
 
 @helper
-def _ratio(square, of, log2):
-    """sqrt(square / of) * 2^log2, rounded; 128 or more where it is above 127. Both up to 2^61, `of` above 0."""
-    quotient, rest = square // of, square % of
+def _ratio(square, divisor, log2):
+    """sqrt(square / divisor) * 2^log2, rounded; 128 or more where it is above 127. Both up to 2^61, the divisor not 0."""
+    quotient, rest = square // divisor, square % divisor
     if quotient >> 16:
         return np.int64(2 * _MOST)
     for _ in range(2 * log2 + 2):
         quotient, rest = 2 * quotient, 2 * rest
-        if rest >= of:
-            quotient, rest = quotient + 1, rest - of
+        if rest >= divisor:
+            quotient, rest = quotient + 1, rest - divisor
     root = np.int64(0)
     for bit in range(15, -1, -1):
         more = root + (np.int64(1) << bit)
@@ -183,8 +184,8 @@ def _badly_served(current, reference, size, log2, served, missed, sums, histogra
 
 
 @helper
-def _saved_by_second(current, reference, size, log2, weight, offset, scaled, predicted, least, served):
-    """What differences stay where a second entry has this weight and offset: each block takes the better entry."""
+def _left_by_second(current, reference, size, log2, weight, offset, scaled, predicted, least, served):
+    """The sum of the differences that a second entry of this weight and offset leaves: each block takes the better entry."""
     height, width = current.shape
     _weighted_differences(current, reference, size, log2, weight, offset, scaled, predicted, least)
     left = np.int64(0)
@@ -228,7 +229,7 @@ def _second_weights(current, reference, size, totals, entries, scaled, predicted
         is_one = weight == one and offset == 0
         if (is_one and not weighted) or (weight > _MOST and not is_one):
             continue
-        left = _saved_by_second(current, reference, size, log2, weight, offset, scaled, predicted, least, served)
+        left = _left_by_second(current, reference, size, log2, weight, offset, scaled, predicted, least, served)
         if not weighted and left * _LEFT_OF > missing * _LEFT:
             continue
         if left < least_left and 4 * (missing - left) >= (_SAVED_BY_NONE if is_one else _SAVED_BY_SECOND) * unit:
@@ -254,6 +255,7 @@ def _sums_of_plane(sums, squares, totals, at):
 
 @helper
 def _is_weighted(numbers):
+    """Whether log2, weight and offset change a sample."""
     return numbers[0] != 0 or numbers[1] != 1 or numbers[2] != 0
 
 
@@ -286,7 +288,7 @@ def choose_weights(current, reference, width, height, block, step, repeats, entr
         half = min(plane, 1)
         wide, lines, rows = (width + half) >> half, (((height + half) >> half) + step - 1) // step, block // step
         shape = (lines + rows - 1) // rows, (wide + block - 1) // block
-        at, end = end - shape[0] * shape[1], end
+        at = end - shape[0] * shape[1]
         now, before = current[0, at:end].reshape(shape), reference[0, at:end].reshape(shape)
         size, scaled, least = (wide, lines, block, rows), np.empty(shape, np.int32), np.empty(shape, np.int32)
         predicted = np.full((shape[0] + 2, shape[1] + 2), _FAR, np.int32)

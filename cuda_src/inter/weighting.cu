@@ -38,9 +38,9 @@ extern "C" __global__ void source_sums(const Sample *y, const Sample *u, const S
     }
   }
 #pragma unroll
-  for (int far = THREADS_OF_BLOCK / 2; far; far >>= 1) {
-    sum += __shfl_xor_sync(FULL_WARP, sum, far);
-    squares += __shfl_xor_sync(FULL_WARP, squares, far);
+  for (int distance = THREADS_OF_BLOCK / 2; distance; distance >>= 1) {
+    sum += __shfl_xor_sync(FULL_WARP, sum, distance);
+    squares += __shfl_xor_sync(FULL_WARP, squares, distance);
   }
   if (strip || block >= across * down) return;
   const int luma = ((width + side - 1) / side) * ((height + side - 1) / side);

@@ -1,7 +1,6 @@
 """Explicit weights of the last reference (8.4.2.3) for the P frames of a stream, from sums of the source frames alone.
 
-Some lines count, and the device that has the frame sums it up. Integers only, so that every device decides the
-same.
+One of some lines counts (sum_block in cpu_simd/layout.py), and the device that has the frame adds them up.
 """
 
 from collections.abc import Sequence
@@ -10,9 +9,9 @@ import numpy as np
 
 from ...cpu_simd.inter.explicit_weights import choose_weights
 from ...cpu_simd.inter.weighting import block_sums
-from ...cpu_simd.layout import N_WEIGHTS, n_sum_blocks, sum_block
+from ...cpu_simd.layout import MOST_WEIGHTED, N_WEIGHTS, n_sum_blocks, sum_block
 from ...jit.kernel import OneVersion
-from ...scheduler.frame_spec import MOST_ENTRIES, MOST_WEIGHTED, FrameSpec, P, Weights
+from ...scheduler.frame_spec import MOST_ENTRIES, FrameSpec, P, Weights
 
 _choose, _block_sums = OneVersion(choose_weights), OneVersion(block_sums)
 

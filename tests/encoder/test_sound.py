@@ -219,7 +219,7 @@ def test_the_file_of_the_sound_is_no_target(tmp_path, name):
     if name != "same.mp4":
         (tmp_path / name).hardlink_to(audio)
     before = (tmp_path / "same.mp4").read_bytes()
-    with pytest.raises(OptionError, match=r"target and audio are the same: .*same|linked"):
+    with pytest.raises(OptionError, match=r"target and audio are the same: "):
         h264lite.write_video(tmp_path / name, FRAMES, fps=25, audio=str(audio), device="cpu")
     assert (tmp_path / "same.mp4").read_bytes() == before
 

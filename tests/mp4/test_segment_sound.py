@@ -53,12 +53,12 @@ def shown(file):
         return [(f.pts * f.time_base, f.to_ndarray()[0, 0] > 200) for f in container.decode(video=0)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", KINDS)
 @pytest.mark.parametrize("options", ORDERS, ids=("P", "B"))
 @pytest.mark.parametrize("ending", ("m3u8", "mpd"))
-def test_both_tracks_play_from_the_same_time(tmp_path, kind, options, ending):
+def test_both_tracks_play_from_the_same_time(tmp_path, form, options, ending):
     """FFmpeg has all frames and all samples; packets are those of the source."""
-    name, codec = KINDS[kind]
+    name, codec = KINDS[form]
     source = sounds.write(tmp_path / name, codec, PCM)
     video, sound = tracks(written(tmp_path / f"o.{ending}", source, **options))
     assert [time for time, _ in shown(video)] == [n / RATE for n in range(FRAMES)]
@@ -67,9 +67,9 @@ def test_both_tracks_play_from_the_same_time(tmp_path, kind, options, ending):
     assert begin == 0 == expected_begin
     count = min(heard.shape[1], expected.shape[1])
     assert count >= COUNT and np.array_equal(heard[:, :count], expected[:, :count])
-    if CODECS[kind] == "fLaC":
+    if CODECS[form] == "fLaC":
         assert heard.shape[1] == COUNT == expected.shape[1]
-    if kind != "wav":
+    if form != "wav":
         packets = sounds.packets(sound)
         assert packets == sounds.packets(source)[: len(packets)] and len(packets) > 20
 
@@ -96,8 +96,8 @@ def test_each_segment_of_hls_has_the_sound_of_its_time(tmp_path, options):
     assert {file.name for file in tmp_path.iterdir()} == {first, path.name, *(file for _, file in segments)}
     at = Fraction(0)
     for seconds, file in segments:
-        (kind, moof), (other, _) = boxes_of((tmp_path / file).read_bytes())
-        assert (kind, other) == (b"moof", b"mdat") and [name for name, _ in boxes_of(moof)].count(b"traf") == 2
+        (type_of_moof, moof), (type_of_data, _) = boxes_of((tmp_path / file).read_bytes())
+        assert (type_of_moof, type_of_data) == (b"moof", b"mdat") and [name for name, _ in boxes_of(moof)].count(b"traf") == 2
         with sounds.opened((tmp_path / first).read_bytes() + (tmp_path / file).read_bytes()) as container:
             packets = [(p.stream.type, p.pts * p.time_base) for p in container.demux() if p.size]
         begins = [min(time for name, time in packets if name == track) for track in ("video", "audio")]
@@ -105,10 +105,10 @@ def test_each_segment_of_hls_has_the_sound_of_its_time(tmp_path, options):
         at += seconds
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_manifest_says_what_is_written(tmp_path, kind):
+@pytest.mark.parametrize("form", KINDS)
+def test_the_manifest_says_what_is_written(tmp_path, form):
     """Codecs, rate, channels, bandwidths of whole files, and times of each segment as FFmpeg reads them."""
-    name, codec = KINDS[kind]
+    name, codec = KINDS[form]
     path = written(tmp_path / "a <ü>$.mpd", sounds.write(tmp_path / name, codec, PCM))
     (tmp_path / name).unlink()
     root = manifest(path.read_text())
@@ -128,7 +128,7 @@ def test_the_manifest_says_what_is_written(tmp_path, kind):
                 begin = max(Fraction(0), min(p.pts * p.time_base for p in container.demux() if p.size))
             assert begin == at or (content == "audio" and 0 < at - begin < Fraction(2, 48000))
             at += seconds
-    assert row.attrib["codecs"] == CODECS[kind] and row.attrib["audioSamplingRate"] == "48000"
+    assert row.attrib["codecs"] == CODECS[form] and row.attrib["audioSamplingRate"] == "48000"
     assert [e.attrib["value"] for e in row if e.tag.endswith("AudioChannelConfiguration")] == ["2"]
     assert sorted(names) == sorted(os.listdir(tmp_path))
 
@@ -164,12 +164,12 @@ def test_sound_ends_with_the_video(tmp_path, ending, count):
         assert sum(seconds for seconds, _ in segments) == LASTS and 'mediaPresentationDuration="PT2.336S"' in path.read_text()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", KINDS)
 @pytest.mark.parametrize("channels", (1, 2))
 @pytest.mark.parametrize("ending", ("m3u8", "mpd"))
-def test_silence_follows_a_short_file(tmp_path, kind, channels, ending):
+def test_silence_follows_a_short_file(tmp_path, form, channels, ending):
     """As long as the video, to two packets; those of the source are there, and nothing is heard behind them."""
-    name, codec = KINDS[kind]
+    name, codec = KINDS[form]
     source = sounds.write(tmp_path / name, codec, sounds.pcm(40000, channels))
     _, sound = tracks(written(tmp_path / f"o.{ending}", source))
     _, heard = sounds.decoded(sound)
@@ -177,7 +177,7 @@ def test_silence_follows_a_short_file(tmp_path, kind, channels, ending):
     count = min(expected.shape[1], 39000)
     assert COUNT <= heard.shape[1] < COUNT + 2048 and np.array_equal(heard[:, :count], expected[:, :count])
     assert not heard[:, 40000 + 8000 :].any() and heard.any()
-    if kind != "wav":
+    if form != "wav":
         packets = sounds.packets(source)
         assert sounds.packets(sound)[: len(packets)] == packets
 
@@ -191,12 +191,12 @@ def test_formats_without_silence_end_as_they_do(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ("m3u8", "mpd"))
-@pytest.mark.parametrize("kind", ("aac", "opus"))
-def test_silence_leads_in_sound_that_begins_late(tmp_path, ending, kind):
+@pytest.mark.parametrize("form", ("aac", "opus"))
+def test_silence_leads_in_sound_that_begins_late(tmp_path, ending, form):
     """An edit list of the source delays it by a second; a player that waits for sound begins at 0 in both tracks."""
     import av
 
-    name, codec = KINDS[kind]
+    name, codec = KINDS[form]
     source = tmp_path / "late.mp4"
     with av.open(str(sounds.write(tmp_path / name, codec, PCM))) as early, av.open(str(source), "w") as late:
         track = late.add_stream_from_template(early.streams.audio[0])
@@ -209,7 +209,7 @@ def test_silence_leads_in_sound_that_begins_late(tmp_path, ending, kind):
     begin, heard = sounds.decoded(sound)
     expected_begin, expected = sounds.decoded(source)
     assert begin == 0 == shown(video)[0][0] and not heard[:, :47000].any()
-    late = 48480 if kind == "aac" else int(expected_begin)
+    late = 48480 if form == "aac" else int(expected_begin)
     assert np.allclose(heard[:, late + 20000 : late + 50000], expected[:, 20000:50000], atol=1e-4)
 
 
