@@ -83,10 +83,12 @@ class CudaExecutor(GpuMemory):
             first = gpu.stream()
             self.streams = {name: first if self.serial else gpu.stream() for name in (*mains, SIDE, H2D, D2H)}
             self._ended = {
-                (track, name): gpu.event() for name in sorted(WAITED_FOR) for track in _tracks(STAGES[name], mains)
+                (track, name): gpu.event(wakes_host=False)
+                for name in sorted(WAITED_FOR)
+                for track in _tracks(STAGES[name], mains)
             }
             self._uploaded, self._coded, self._downloaded = (
-                [gpu.event() for _ in range(self.frames_on_device)] for _ in range(3)
+                [gpu.event(wakes_host=False) for _ in range(self.frames_on_device)] for _ in range(3)
             )
             self._waits: set[tuple[str, str]] = set()  # of this run: (stream, stage) that already have a wait
             self._clock = GpuClock(gpu, trace, self.streams[MAIN]) if trace is not None and trace.gpu else None

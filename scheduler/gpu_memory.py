@@ -98,7 +98,7 @@ class GpuMemory:
         with gpu:
             for name, stream in other.streams.items():
                 if name not in other._ends:
-                    other._ends[name] = gpu.event()
+                    other._ends[name] = gpu.event(wakes_host=False)
                 gpu.record(other._ends[name], stream)
             for stream in self.streams.values():
                 for end in other._ends.values():

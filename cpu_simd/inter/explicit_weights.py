@@ -196,20 +196,31 @@ def _left_by_second(current, reference, size, log2, weight, offset, scaled, pred
 
 
 @helper
-def _second_weights(current, reference, size, totals, entries, scaled, predicted, least, served, missed, histogram):
+def _missed_by_first(current, reference, size, samples, first, scaled, predicted, served):
+    """The sum of the differences that the first entry leaves, times 2^log2 of _second_weights; 0: too few for a second entry.
+
+    first: int32[N_WEIGHTS]; samples: of the plane that count.
+    """
+    weighted = first[0] & LUMA_WEIGHTED
+    log2 = np.int64(first[1]) if weighted else np.int64(_SECOND_LOG2)
+    weight, offset = (np.int64(first[2]), np.int64(first[3])) if weighted else (np.int64(1) << log2, np.int64(0))
+    missing = _weighted_differences(current, reference, size, log2, weight, offset, scaled, predicted, served)
+    return missing if 4 * missing >= (_SAVED_BY_NONE if weighted else _SAVED_BY_SECOND) * samples << log2 else np.int64(0)
+
+
+@helper
+def _second_weights(
+    current, reference, size, totals, entries, missing, scaled, predicted, least, served, missed, histogram
+):  # fmt: skip
     """Other weights for the blocks that the first entry serves badly, such as captions over a fade, and lights.
 
     Into entries[1], int32[N_WEIGHTS]; returns whether there are enough of them. None at all, an offset (the median of what
-    these blocks miss), or what gives their means the mean and the variance. totals: as in _plane_weight, then sums of these.
+    these blocks miss), or what gives their means the mean and the variance. totals: as in _plane_weight, then sums of these;
+    missing, served: of _missed_by_first.
     """
     weighted = entries[0, 0] & LUMA_WEIGHTED
     log2 = np.int64(entries[0, 1]) if weighted else np.int64(_SECOND_LOG2)
-    one = np.int64(1) << log2
-    weight, offset = (np.int64(entries[0, 2]), np.int64(entries[0, 3])) if weighted else (one, np.int64(0))
-    missing = _weighted_differences(current, reference, size, log2, weight, offset, scaled, predicted, served)
-    unit = totals[0] << log2
-    if 4 * missing < (_SAVED_BY_NONE if weighted else _SAVED_BY_SECOND) * unit:
-        return False
+    one, unit = np.int64(1) << log2, totals[0] << log2
     offset_missed = _badly_served(current, reference, size, log2, served, missed, totals, histogram)
     n, total, before, squares, before_squares = totals[0], totals[1], totals[2], totals[3], totals[4]
     if n * _LEAST_SHARE < current.size:
@@ -300,8 +311,10 @@ def choose_weights(current, reference, width, height, block, step, repeats, entr
         )
         end = at
     _set_first(planes, entries[0])
-    if repeats:
-        served, missed, histogram = np.empty(shape, np.int32), np.empty(shape, np.int32), np.empty(2 * _RANGE + 1, np.int32)
-        if _second_weights(now, before, size, totals, entries, scaled, predicted, least, served, missed, histogram):
+    served = np.empty(shape, np.int32)
+    missing = _missed_by_first(now, before, size, totals[0], entries[0], scaled, predicted, served) if repeats else 0
+    if missing:
+        missed, histogram = np.empty(shape, np.int32), np.empty(2 * _RANGE + 1, np.int32)
+        if _second_weights(now, before, size, totals, entries, missing, scaled, predicted, least, served, missed, histogram):
             return 2
     return int(entries[0, 0] != 0)

@@ -6,7 +6,7 @@ from ...jit.kernel import closed_kernel, helper
 from ...standard.sample_format import SAMPLE_MAX
 from ..layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, MOST_WEIGHTED, N_WEIGHTS
 from ..simd.lanes import squares_of_pairs, sum_of_lanes
-from ..simd.vector import add, load_u8x16, splat_i32x8, splat_like, widen
+from ..simd.vector import add, load_u8x16, prefetch, splat_i32x8, splat_like, widen
 
 
 @helper
@@ -91,6 +91,8 @@ def _plane_sums(plane, block, lines, step, sums, at):
         for x0 in range(0, width - block + 1, block):
             total, squares = splat_like(widen(load_u8x16(plane, y0 * width + x0)), 0), splat_i32x8(0)
             for y in range(y0, y1, step):
+                # other cores wrote the frame, and lines far from each other are not read ahead
+                prefetch(plane, (y + lines * step) * width + x0)
                 for x in range(x0, x0 + block, 16):
                     row = widen(load_u8x16(plane, y * width + x))
                     total, squares = add(total, row), add(squares, squares_of_pairs(row))

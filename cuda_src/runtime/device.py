@@ -9,6 +9,7 @@ import math
 import os
 import threading
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, TypeVar
@@ -75,7 +76,7 @@ class Device:
         self._memory = MemoryPool()
         self._pinned: list[np.ndarray] = []
         self._streams: Pool[Stream] = Pool()
-        self._events: dict[bool, Pool[Event]] = {False: Pool(), True: Pool()}  # by timing
+        self._events: defaultdict[tuple[bool, bool], Pool[Event]] = defaultdict(Pool)  # by the arguments of `event`
         self._kept: dict[tuple, DeviceArray] = {}
         _in_use.add(self)
 
@@ -171,9 +172,11 @@ class Device:
         """A stream before whose kernels those of others wait, where the package offers it; not taken over by a later user."""
         return self._do("a stream", self.context.urgent_stream) or self.stream()
 
-    def event(self, timing: bool = False) -> Event:
-        """An event. A host thread that waits for it sleeps and does not spin."""
-        return self._events[timing].take(lambda: self._do(EVENT, self.calls.event, timing))
+    def event(self, timing: bool = False, wakes_host: bool = True) -> Event:
+        """An event, with or without a time. wakes_host: a host thread that waits for it sleeps until an interrupt, which each
+        record costs; else it spins.
+        """
+        return self._events[timing, wakes_host].take(lambda: self._do(EVENT, self.calls.event, timing, wakes_host))
 
     def record(self, event: Event, stream: Stream | None = None) -> Event:
         self._run(EVENT, "record", (event.handle, handle(stream)), (event,))

@@ -151,9 +151,9 @@ class DriverCalls:
         """Wait on the host for the GPU."""
         self._check("cuCtxSynchronize", self.library.cuCtxSynchronize())
 
-    def event(self, timing: bool) -> "Event":
-        """An event, with or without a time. A host thread that waits for it sleeps and does not spin."""
-        event, flags = ctypes.c_void_p(), BLOCKING_SYNC | (0 if timing else DISABLE_TIMING)
+    def event(self, timing: bool, wakes_host: bool) -> "Event":
+        """See Device.event."""
+        event, flags = ctypes.c_void_p(), (BLOCKING_SYNC if wakes_host else 0) | (0 if timing else DISABLE_TIMING)
         self._check("cuEventCreate", self.library.cuEventCreate(ctypes.byref(event), ctypes.c_uint(flags)))
         self._events.append(Event(self.library, self._quick, self._check, event))
         return self._events[-1]

@@ -13,7 +13,7 @@ class Foreign:
     """Orders own streams after and before foreign streams. The context must be current."""
 
     def __init__(self, gpu: Device) -> None:
-        self.gpu, self._event = gpu, gpu.event()
+        self.gpu, self._event = gpu, gpu.event(wakes_host=False)
 
     def ordinal_of(self, pointer: int) -> int | None:
         """Ordinal of the device that owns the memory of a pointer; None: no device."""

@@ -37,10 +37,12 @@ class AdaptedFrames:
 
     def see(self, source: Source) -> None:
         """The next frame in display order: Y, Cb, Cr, uint8 of display size, unchanged until it is decided; or on a GPU."""
-        adapted = self._adapted[self._seen] = ComputeOnce(partial(self._adapt, self._seen, source))
-        self._seen += 1
+        adapted: Callable[[], Adapted] = partial(self._adapt, self._seen, source)
         if self._begin_soon is not None:
+            adapted = ComputeOnce(adapted)
             self._begin_soon(adapted)
+        self._adapted[self._seen] = adapted
+        self._seen += 1
 
     def take(self, display_index: int) -> Callable[[], Adapted]:
         """Of a frame, once: a function that waits for it; GpuLost."""

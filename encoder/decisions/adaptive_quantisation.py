@@ -4,6 +4,7 @@ Flat macroblocks, where errors are seen most, get a lower QP than busy ones. The
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -76,13 +77,22 @@ def error_weights(offsets: np.ndarray) -> np.ndarray:
     return weights
 
 
-def mb_qps(qp: int, offsets: np.ndarray, low: int = 0, high: int = 51) -> tuple[np.ndarray, int]:
+def mb_qps(
+    qp: int, offsets: np.ndarray, low: int = 0, high: int = 51, more: np.ndarray | None = None
+) -> tuple[np.ndarray, int]:
     """uint8[n_mb]: QP_Y of each macroblock, from the frame's QP and offsets int32[n_mb], both in 1 / QP_ONE; and their sum.
 
-    low, high: the limits of QP_Y. A macroblock keeps the QP of the one before it where that is at most REACH off.
+    low, high: the limits of QP_Y; more: added to the offsets. A macroblock keeps the QP of the one before it where that is at
+    most REACH off.
     """
     qps = np.empty(offsets.size, np.uint8)
-    return qps, _smoothed_qps.call(qp, offsets, (low, high), REACH, qps)
+    return qps, _smoothed_qps.call(qp, offsets, _no_offsets(offsets.size) if more is None else more, (low, high), REACH, qps)
+
+
+@lru_cache(4)
+def _no_offsets(n_mb: int) -> np.ndarray:
+    """int32[n_mb]."""
+    return np.zeros(n_mb, np.int32)
 
 
 def mean_qp(spec: FrameSpec) -> int:

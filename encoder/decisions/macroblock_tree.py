@@ -6,7 +6,7 @@ when its turn comes, whatever the pyramid of B frames.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -79,15 +79,15 @@ class Node:
         mb_error = np.maximum(square >> (SQUARE_SHIFT - AMOUNT_SHIFT), 1)
         self.flow = Flow(intra, used, mb_error, np.minimum((self.noise << SQUARE_SHIFT) // square, MOST_HIDDEN))
 
-    def with_tree(self, offsets: np.ndarray | None) -> np.ndarray | None:
-        """Offsets of its macroblocks, with those of the tree."""
-        if offsets is None or not self.spec.is_reference:
-            return self.adapted
-        return offsets.copy() if self.adapted is None else self.adapted + offsets
+    def with_tree(self, offsets: np.ndarray | None) -> "FrameWithQp":
+        """It leaves with offsets of the tree."""
+        by_tree = offsets if self.spec.is_reference else None
+        return self.spec, self.qp, [some for some in (self.adapted, by_tree) if some is not None]
 
 
-# a frame, its QP in 1 / 256 and offsets of its macroblocks, int32[n_mb] in 1 / 256; None: all have the frame's QP
-FrameWithQp = tuple[FrameSpec, int, np.ndarray | None]
+# a frame, its QP in 1 / 256 and at most two arrays of offsets of its macroblocks, which add up: int32[n_mb] in 1 / 256, valid
+# until the next frame is asked for; without any all have the frame's QP
+FrameWithQp = tuple[FrameSpec, int, Sequence[np.ndarray]]
 
 
 class MacroblockTree:
@@ -108,11 +108,11 @@ class MacroblockTree:
         strength, above = (scaled(qps, ease, LOG2_SHIFT) for qps in (_STRENGTH << QP_SHIFT, fixed(TREE_QPS, QP_SHIFT)))
         return cls(config.coding.mb_width, config.types.rc_lookahead, strength, above, costs)
 
-    def add(self, node: Node) -> list[FrameWithQp]:
+    def add(self, node: Node) -> Iterator[FrameWithQp]:
         """The next frame in coding order. Those that leave."""
-        left = self._ended(wait=False)
+        yield from self._ended(wait=False)
         if node.spec.frame_type == I:  # the nearest references of all later frames are this one or later ones
-            left += self._leave(len(self._nodes) - self._leaving)
+            yield from self._leave(len(self._nodes) - self._leaving)
         node.noise = _noise(max(0, node.qp - self._above))
         if not self._costs.has_tree:
             node.load(self._costs)
@@ -120,37 +120,37 @@ class MacroblockTree:
             self.needed_from = min(node.query)
         self._nodes.append(node)
         if len(self._nodes) - self._leaving >= self._ahead + self._group:
-            left += self._leave(self._group)
-        return left
+            yield from self._leave(self._group)
 
-    def flush(self) -> list[FrameWithQp]:
+    def flush(self) -> Iterator[FrameWithQp]:
         """No frame follows that depends on those that wait: all leave."""
-        return self._leave(len(self._nodes) - self._leaving) + self._ended(wait=True)
+        yield from self._leave(len(self._nodes) - self._leaving)
+        yield from self._ended(wait=True)
 
-    def _leave(self, count: int) -> list[FrameWithQp]:
+    def _leave(self, count: int) -> Iterator[FrameWithQp]:
         """The next `count` frames, on the host now, on a GPU later, and those before."""
-        left = self._ended(wait=True)
+        yield from self._ended(wait=True)
         if count:
             self._leaving, self._window = count, len(self._nodes)
             if not self._costs.start_tree([node.for_gpu for node in self._nodes], count, self._strength):
-                left += self._with_offsets(self._offsets())
-        return left
+                yield from self._with_offsets(self._offsets())
 
-    def _ended(self, wait: bool) -> list[FrameWithQp]:
-        """The frames whose offsets a GPU has found."""
+    def _ended(self, wait: bool) -> Iterator[FrameWithQp]:
+        """The frames whose offsets a GPU has computed."""
         if not self._leaving:
-            return []
+            return
         try:
             offsets = self._costs.tree(wait)
         except CostPending:
-            return []
-        return self._with_offsets(self._offsets() if offsets is None else offsets)
+            return
+        yield from self._with_offsets(self._offsets() if offsets is None else offsets)
 
-    def _with_offsets(self, offsets: Sequence[np.ndarray | None]) -> list[FrameWithQp]:
+    def _with_offsets(self, offsets: Sequence[np.ndarray | None]) -> Iterator[FrameWithQp]:
         """The first frames leave."""
         left, self._leaving = [self._nodes.popleft() for _ in offsets], 0
         self.needed_from = min([min(node.query) for node in self._nodes if node.flow is None], default=None)
-        return [(node.spec, node.qp, node.with_tree(of_tree)) for node, of_tree in zip(left, offsets)]
+        for node, of_tree in zip(left, offsets):
+            yield node.with_tree(of_tree)
 
     def _offsets(self) -> list[np.ndarray | None]:
         """Of the frames that leave, on the host."""

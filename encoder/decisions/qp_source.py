@@ -72,7 +72,7 @@ class QpSource:
         adapted = None if self._aq is None else self._aq.take(spec.display_index)
         with_qps: Iterable[FrameWithQp]
         if self._tree is None:
-            with_qps = [(spec, qp, None if adapted is None else adapted().offsets)]
+            with_qps = [(spec, qp, () if adapted is None else (adapted().offsets,))]
         else:
             with_qps = self._tree.add(Node(spec, qp, self._query(spec), adapted))
         known = {**self._shown, spec.coding_index: spec.display_index}
@@ -81,19 +81,22 @@ class QpSource:
             self._last_shown = spec.display_index  # the B frames before it follow in the same call of `add`
         return [self._with_qp(*frame) for frame in with_qps]
 
-    def _with_qp(self, spec: FrameSpec, qp: int, offsets: np.ndarray | None) -> FrameSpec:
-        """The spec with its QP and, with offsets, the QPs of macroblocks, of which that of the frame is the mean then."""
+    def _with_qp(self, spec: FrameSpec, qp: int, offsets: Sequence[np.ndarray]) -> FrameSpec:
+        """The spec with its QP and, with offsets, the QPs of macroblocks, of which that of the frame is the mean then.
+
+        Arguments: see FrameWithQp.
+        """
         if (requested := self._requests.with_requested_qp(spec)) is not None:
             return requested
         shift = self._requests.shift(spec.display_index)
         qp = min(QP_ONE * self._limits[1], max(QP_ONE * self._limits[0], qp + shift))
         qp_by = ZONE if shift else self._qp_by(spec)
         if self._in_passes:
-            mean = 0 if offsets is None else int(offsets.sum()) // offsets.size
+            mean = sum(int(some.sum()) for some in offsets) // offsets[0].size if offsets else 0
             spec = spec._replace(over_factor=qp + mean - self._crf)
-        if offsets is None:
+        if not offsets:
             return spec._replace(qp=scaled(qp, 1, QP_SHIFT), qp_by=qp_by)
-        qps, total = mb_qps(qp, offsets, *self._limits)
+        qps, total = mb_qps(qp, offsets[0], *self._limits, *offsets[1:])
         return spec._replace(qp=(2 * total + qps.size) // (2 * qps.size), mb_qp=qps.tobytes(), qp_by=qp_by)
 
     def _qp_by(self, spec: FrameSpec) -> str:

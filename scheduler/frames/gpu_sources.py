@@ -132,7 +132,7 @@ class GpuSourcePool:
         planes = tuple(gpu.array(ARRAYS[name].shape(self._size), Sample, _WHAT) for name in SOURCES)
         n_energies = n_mb if self._with_energies else 1
         sums = gpu.pinned(ARRAYS["block_sums"].shape(self._size), np.int32)
-        measured, seen, read = (gpu.record(gpu.event(), self._stream) for _ in range(3))
+        measured, seen, read = (gpu.record(gpu.event(wakes_host=k == 0), self._stream) for k in range(3))
         energy, energies = gpu.array((n_energies,), np.int32, _WHAT), gpu.pinned((n_energies,), np.int32)
         y, u, v = planes
         handles = SourceHandles(y.ptr, u.ptr, v.ptr, measured.handle, read.handle)

@@ -11,11 +11,12 @@ from numpy.typing import DTypeLike
 
 from ...cpu_simd.lookahead.macroblock_tree import TREE_LOG2
 from ...cuda_src.lookahead.lookahead import WORDS, Motion, Used, lookahead_both
-from ...cuda_src.lookahead.macroblock_tree import AFTER, AMOUNT, GIFTS, OFFSETS, tree_job, tree_offsets, tree_propagate
+from ...cuda_src.lookahead.macroblock_tree import GIFTS, tree_job, tree_offsets, tree_propagate
 from ...cuda_src.runtime.array import Stream
 from ...cuda_src.runtime.device import Device, DeviceArray
 from .costs import CostPending, CostQuery, TreeFrame
 from .gpu_batch import GpuFrame
+from .tree_turns import turns
 
 
 class Memory(NamedTuple):
@@ -30,6 +31,7 @@ class Memory(NamedTuple):
     used: Used  # of B frames, of all slots
     slots: list[Used]
     jobs: np.ndarray  # int64[frames, WORDS]: tree_job of the frames that wait, in their order; as GIFTS, their references
+    depths: np.ndarray  # int64[frames], scratch of write_turns
 
 
 class GpuTree:
@@ -61,7 +63,8 @@ class GpuTree:
         rows, at = memory.rows[: len(triples) + n + count], len(triples)
         if triples:
             rows[:at] = triples
-        self._place(memory, frames[0].coding_index, n, rows[at : at + n])
+        amounts, offsets = memory.amounts.ptr, memory.offsets.ptr
+        turns.call(memory.jobs[:n], frames[0].coding_index, amounts, offsets, self._n_mb, memory.depths, rows[at : at + n])
         rows[at + n :] = memory.jobs[:count]
         table = memory.table[: len(rows)].put(rows, stream)
         if triples:
@@ -110,17 +113,6 @@ class GpuTree:
             memory.jobs[kept : len(frames)] = jobs
         return triples
 
-    def _place(self, memory: Memory, first: int, n: int, rows: np.ndarray) -> None:
-        """The jobs of the n frames from `first` on in the order of their turns -> rows: int64[n, WORDS]."""
-        jobs, indices = memory.jobs[:n], np.arange(n)
-        jobs[:, AMOUNT] = memory.amounts.ptr + 8 * self._n_mb * indices
-        jobs[:, OFFSETS] = memory.offsets.ptr + 4 * self._n_mb * indices
-        gives = jobs[:, GIFTS : GIFTS + 2] - first  # indices; below 0: to none, or one that has left
-        order, after = _order(gives.tolist())
-        np.take(jobs, order, 0, rows, "clip")
-        rows[:, AFTER] = after
-        rows[:, GIFTS : GIFTS + 2] = np.where(gives < 0, 0, memory.amounts.ptr + 8 * self._n_mb * gives)[order]
-
     def _memory_for(self, frames: int) -> Memory:
         """Twice as large where it is too small, so that it seldom grows; all frames are new then. No work is under way."""
         if self._memory is None or self._memory.frames < frames:
@@ -139,21 +131,7 @@ class GpuTree:
         table, rows = self._array((3 * frames, WORDS), np.int64), pinned((3 * frames, WORDS), np.int64)
         amounts, offsets = self._array((frames + 1, n_mb), np.int64), self._array(size, np.int32)
         host_offsets, jobs = pinned(size, np.int32), np.zeros((frames, WORDS), np.int64)
-        return Memory(frames, table, rows, amounts, offsets, host_offsets, used, slots, jobs)
+        return Memory(frames, table, rows, amounts, offsets, host_offsets, used, slots, jobs, np.zeros(frames, np.int64))
 
     def _array(self, shape: Sequence[int], dtype: DTypeLike) -> DeviceArray:
         return self._gpu.array(shape, dtype, "the macroblock tree")
-
-
-def _order(gives: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the frames in the order of their turns, and how many of these must have ended before each. gives: indices."""
-    depth = [0] * len(gives)
-    for index in range(len(gives) - 1, -1, -1):
-        below = depth[index] + 1
-        for to in gives[index]:
-            if to >= 0 and depth[to] < below:
-                depth[to] = below
-    depths = np.array(depth, np.int64)
-    order = depths.argsort(kind="stable")
-    depths = depths[order]
-    return order, depths.searchsorted(depths)
