@@ -321,7 +321,7 @@ class GpuCosts:
         """Start a batch with the cost of a frame from a reference with its levels; the samples of both are counted."""
         batch, current = self._next_batch(), self._frames[frame]
         if self._levelled is None:
-            self._levelled = self._memory.make_half(), self._memory.make_motion()
+            self._levelled = self._memory.make_halves(1)[0], self._memory.motion()
             self._searches = self._searches or [self._memory.make_search(self._stream)]
         half, motion = self._levelled
         levels = levels_between(self._counts[reference][0], self._counts[frame][0]).view(np.int64)

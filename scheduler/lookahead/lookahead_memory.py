@@ -1,5 +1,6 @@
 """Arrays of the lookahead on a GPU: made when they are needed, and kept for later frames."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,8 +12,11 @@ from ...cpu_simd.layout import COARSE_PAD
 from ...cuda_src.lookahead.lookahead import CAMERA_WORDS, Motion, SearchMemory
 from ...cuda_src.runtime.array import Stream
 from ...cuda_src.runtime.device import Device, DeviceArray
+from ...cuda_src.runtime.pool import allocation_bytes
 from ...standard.sample_format import Sample
 from .gpu_batch import GpuFrame
+
+FRAMES, MOTIONS = 4, 16  # so many in one allocation: each takes the driver as long as the decisions about a frame
 
 
 class LookaheadMemory:
@@ -34,7 +38,9 @@ class LookaheadMemory:
 
     def frame(self, copied: bool) -> GpuFrame:
         """A frame; copied: with page-locked planes, to which a caller's are copied."""
-        return self._frames[copied].pop() if self._frames[copied] else self._make_frame(copied)
+        if not self._frames[copied]:
+            self._frames[copied] = self._make_frames(copied)
+        return self._frames[copied].pop()
 
     def free_frame(self, frame: GpuFrame) -> None:
         """For later frames."""
@@ -42,7 +48,11 @@ class LookaheadMemory:
 
     def motion(self) -> Motion:
         """The motion of a pair."""
-        return self._motions.pop() if self._motions else self.make_motion()
+        if not self._motions:
+            n_mb = self._mb_width * self._mb_height
+            vectors, costs = self._arrays(MOTIONS, (n_mb, 2), np.int16), self._arrays(MOTIONS, (n_mb,), np.uint16)
+            self._motions = [Motion(*of_pair) for of_pair in zip(vectors, costs)]
+        return self._motions.pop()
 
     def free_motion(self, motion: Motion) -> None:
         """For later pairs."""
@@ -56,24 +66,23 @@ class LookaheadMemory:
         """For later frames."""
         self._coarse.append(coarse)
 
-    def _make_frame(self, copied: bool) -> GpuFrame:
+    def _make_frames(self, copied: bool) -> list[GpuFrame]:
         n_mb, pinned = self._mb_height * self._mb_width, self._gpu.pinned
-        planes = [pinned(shape, Sample) for shape in self._shapes] if copied else ()
-        frame = planes, self.make_half(), self.array((n_mb,), np.uint16), copied
-        offsets = (pinned((n_mb,), np.int32), self.array((n_mb,), np.int32)) if self._with_aq else ()
-        return GpuFrame(*frame, *offsets)
+        halves, costs = self.make_halves(FRAMES), self._arrays(FRAMES, (n_mb,), np.uint16)
+        weights = self._arrays(FRAMES, (n_mb,), np.int32) if self._with_aq else []
+        frames = []
+        for k in range(FRAMES):
+            planes = [pinned(shape, Sample) for shape in self._shapes] if copied else ()
+            offsets = (pinned((n_mb,), np.int32), weights[k]) if self._with_aq else ()
+            frames.append(GpuFrame(planes, halves[k], costs[k], copied, *offsets))
+        return frames
 
-    def make_half(self) -> HalfSize:
-        """A new half-size frame."""
+    def make_halves(self, count: int) -> list[HalfSize]:
+        """New half-size frames."""
         mb_height, mb_width = self._mb_height, self._mb_width
-        planes = self.array((4, 8 * mb_height + 2 * LOOK_PAD, 8 * mb_width + 2 * LOOK_PAD), Sample)
-        coarse = self.array((4 * mb_height + 2 * COARSE_PAD, 4 * mb_width + 2 * COARSE_PAD), Sample)
-        return HalfSize(planes, coarse, self.array((mb_height, mb_width), Sample))
-
-    def make_motion(self) -> Motion:
-        """The motion of a pair, in new memory."""
-        n_mb = self._mb_height * self._mb_width
-        return Motion(self.array((n_mb, 2), np.int16), self.array((n_mb,), np.uint16))
+        planes = self._arrays(count, (4, 8 * mb_height + 2 * LOOK_PAD, 8 * mb_width + 2 * LOOK_PAD), Sample)
+        coarse = self._arrays(count, (4 * mb_height + 2 * COARSE_PAD, 4 * mb_width + 2 * COARSE_PAD), Sample)
+        return list(map(HalfSize, planes, coarse, self._arrays(count, (mb_height, mb_width), Sample)))
 
     def make_search(self, stream: Stream | None) -> SearchMemory:
         """New memory for the search of one pair; stream: on which it is cleared."""
@@ -83,3 +92,10 @@ class LookaheadMemory:
     def array(self, shape: Sequence[int], dtype: DTypeLike) -> DeviceArray:
         """New memory."""
         return self._gpu.array(shape, dtype, "the lookahead")
+
+    def _arrays(self, count: int, shape: Sequence[int], dtype: DTypeLike) -> list[DeviceArray]:
+        """Arrays in one allocation, each of which begins as one of its own would."""
+        nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+        pitch = allocation_bytes(nbytes)
+        memory = self.array((count * pitch,), np.uint8)
+        return [memory[k : k + nbytes].view(dtype).reshape(*shape) for k in range(0, count * pitch, pitch)]

@@ -134,7 +134,7 @@ def test_a_gpu_without_memory(driver, monkeypatch):  # noqa: F811
     for may_change in (False, True):
         costs = GpuOrHostCosts(0, WIDTH, HEIGHT, may_change, host_costs)
         with monkeypatch.context() as patch:
-            patch.setattr(LookaheadMemory, "_make_frame", full)
+            patch.setattr(LookaheadMemory, "_make_frames", full)
             if not may_change:
                 with pytest.raises(DeviceMemoryError):
                     costs.add([luma])
