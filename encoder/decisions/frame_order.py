@@ -5,6 +5,7 @@ from ..settings.config import Config
 from ..settings.frame_requests import IDR
 from ..settings.pyramid import coding_order, reference_levels
 from .frame_requests import qp_of
+from .intra_refresh import IntraRefresh
 
 CABAC_INIT_IDC = 0  # takes the fewest bits at every QP (docs/tried.md); I slices have none
 _DISTANCES = tuple(range(1, MOST_ENTRIES + 1))  # of the frames before
@@ -27,6 +28,7 @@ class FrameOrder:
         self._qps = {(t, is_used): qp_of(config.rate, t, is_used) for t in (I, P, B) for is_used in (True, False)}
         self._delay = config.coding.max_num_reorder_frames
         of_b = reference_levels(config.coding.bframes, self._pyramid)
+        self._refresh = IntraRefresh(config.coding) if config.coding.refresh_cycle else None
         self._most_of_p = min(config.coding.ref, config.coding.dpb_frames - of_b)
 
     def add(self, frame_type: str) -> list[FrameSpec]:
@@ -79,7 +81,7 @@ class FrameOrder:
         )
         self._coded += 1
         self._frame_num += 1
-        return spec
+        return spec if self._refresh is None else spec._replace(refresh=self._refresh.columns(index, frame_type))
 
     def _spec(self, frame_type: str, display: int, is_reference: bool) -> FrameSpec:
         """The next frame in coding order."""
