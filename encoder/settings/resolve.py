@@ -16,6 +16,7 @@ from .scaling_lists import LISTS_OF_OPTION, scaling_lists, with_options
 _SCENECUT = 40  # default where frames are looked at anyway
 _MOST_QP = 51
 _FACTOR = 23.0  # QPs of a bit rate begin with it; the control of the rate shifts them
+SHORTEST_CYCLE = 2  # frames from one cycle of intra refresh to the next
 _QP_OF_HEADERS = 26  # pic_init_qp with a rate factor, whose QPs are not known in advance
 
 
@@ -49,8 +50,9 @@ def resolve_refresh(values: OptionValues, options: OptionValues) -> None:
     values["refresh_cycle"] = 0
     if not values.pop("intra_refresh"):
         return
-    if not 1 < values["keyint"] < ENDLESS:
-        raise OptionError("needs --keyint, the frames from one cycle to the next, at least 2", "intra-refresh")
+    if not SHORTEST_CYCLE <= values["keyint"] < ENDLESS:
+        text = f"needs --keyint, the frames from one cycle to the next: {SHORTEST_CYCLE} or more, not infinite"
+        raise OptionError(text, "intra-refresh")
     for name, most, why in (
         ("bframes", 0, "the bar wanders over P frames"), ("ref", 1, "older frames are not clean where the last one is"),
         ("scenecut", 0, "there are no IDR frames but the first"), ("gops", 1, "the stream is one GOP"),
