@@ -5,16 +5,39 @@ import pytest
 from h264lite.cpu_simd.bundles import CodingTools, Motion
 from h264lite.cpu_simd.decisions.intra import AS_8x8, AS_16x16
 from h264lite.cpu_simd.intra.intra_estimate import intra_estimate
+from h264lite.cpu_simd.intra.intra_prediction import predict_4x4
+from h264lite.cpu_simd.intra.intra_prediction_8x8 import EDGE_8x8, predict_8x8
 from h264lite.cpu_simd.intra.intra_refresh import intra_refresh
 from h264lite.standard.macroblock import LAST_INTRA, P_8x8, P_SKIP, I_16x16, P_16x16
+from h264lite.standard.sample_format import Sample
 
 from ..support.quantiser import constant
 from .test_intra import picture
 
 WIDTH, ROWS = 6, 3  # macroblocks
 N_MB = WIDTH * ROWS
+ALL_MODES = (1 << 9) - 1
 NEEDS_ABOVE_RIGHT = {3, 7}  # Intra4x4PredMode (8.3.1.2)
 WITHOUT = {1, 6, 8}  # Intra8x8PredMode that do not need p'[7, -1], which is filtered by the sample to its right (8.3.2.2)
+
+
+def test_modes_that_need_samples_above_right():
+    """Of the block of the macroblock that has them: those modes of which predictions differ where these samples do."""
+    rng, edge, seen = np.random.default_rng(6), np.zeros(EDGE_8x8, Sample), [set(), set()]
+    for _ in range(50):
+        pictures = [rng.integers(0, 256, (32, 48)).astype(Sample)]
+        pictures.append(pictures[0].copy())
+        pictures[1][:, 32:] = rng.integers(0, 256, (32, 16))
+        by_picture = []
+        for one in pictures:
+            small, large = np.zeros(1024, Sample), np.zeros(1024, Sample)
+            predict_4x4(one, 28, 16, True, True, True, True, ALL_MODES, edge, small)
+            predict_8x8(one, 24, 16, True, True, True, ALL_MODES, edge, large)
+            by_picture.append((small, large))
+        for n, size in enumerate((16, 64)):
+            a, b = (some[n][: 9 * size].reshape(9, size) for some in by_picture)
+            seen[n].update(np.flatnonzero((a != b).any(1)).tolist())
+    assert seen == [NEEDS_ABOVE_RIGHT, set(range(9)) - WITHOUT]
 
 
 def random_motion(rng, rows, mb_width):

@@ -48,6 +48,23 @@ def moving_clip(frames, motion, seed=3, width=WIDTH, height=HEIGHT):
     return clip
 
 
+def shuffled_clip(frames, seed):
+    """Each 8x8 block of a frame lies elsewhere in the one before, by a vector of quarter samples of its own: planes."""
+    rng = np.random.default_rng(seed)
+    clip = [moving_clip(1, (0, 0), seed)[0]]
+    y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
+    for _ in range(frames - 1):
+        vectors = np.kron(rng.integers(-40, 41, (2, HEIGHT // 8, WIDTH // 8)), np.ones((8, 8), int))
+        frame = []
+        for plane, k in zip(clip[-1], (1, 2, 2)):
+            half, size = np.pad(np.kron(plane.astype(float), np.ones((4 * k, 4 * k))), 60, "edge"), plane.shape
+            half = sum(np.roll(half, (i, j), (0, 1)) for i in (0, 1, 2, 3) for j in (0, 1, 2, 3)) / 16
+            values = half[60 + 4 * y + vectors[1] // 4, 60 + 4 * x + vectors[0]][::k, ::k]
+            frame.append(np.clip(values + rng.normal(0, 1, size), 0, 255).astype(np.uint8))
+        clip.append(tuple(frame))
+    return clip
+
+
 def packets_of(clip, keyframes=(), **options):
     height, width = clip[0][0].shape
     with h264lite.Encoder(width, height, 30, **{**REFRESH, "device": "cpu", **options}) as encoder:
@@ -97,6 +114,12 @@ def check_joining(clip, other, **options):
 @pytest.mark.parametrize("motion", MOTIONS, ids=str)
 def test_a_decoder_has_the_frames_after_a_cycle(tools, motion):
     check_joining(moving_clip(4 * CYCLE, motion), moving_clip(1, (0, 0), 4), **tools)
+
+
+@pytest.mark.parametrize("tools", [tools for tools in TOOLS if tools.get("qp") != 1], ids=str)
+@pytest.mark.parametrize("seed", (1, 2))
+def test_with_vectors_of_all_kinds(tools, seed):
+    check_joining(shuffled_clip(3 * CYCLE, seed), moving_clip(1, (0, 0), 4), **tools)
 
 
 @pytest.mark.parametrize(("keyint", "width"), ((2, 80), (4, 16), (7, 100), (9, 144), (12, 144), (30, 90)))
