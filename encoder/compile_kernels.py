@@ -95,8 +95,8 @@ def compile_all() -> float:
 
 def _encode(options: OptionValues) -> None:
     with Encoder(32, 32, device="cpu", **options) as encoder:
-        coding = encoder.config.coding
-        for _ in range(2 + coding.bframes + coding.refresh_cycle):  # B frames lie between two others, a cycle begins after one
+        coding = encoder.config.coding  # B frames lie between two others, the first cycle of intra refresh is not at once
+        for _ in range(2 + coding.bframes + coding.refresh_cycle):
             encoder.encode(np.zeros((48, 32), np.uint8))
         encoder.flush()
 

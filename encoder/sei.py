@@ -4,6 +4,7 @@ import re
 import struct
 from collections.abc import Sequence
 
+from ..scheduler.coding_settings import CodingSettings
 from ..scheduler.frame_spec import FrameSpec
 from ..standard.bits import NAL_IDR, NAL_SEI, NAL_SLICE, nal_unit
 from ..standard.syntax import SEI_USER_DATA_UNREGISTERED, write_sei
@@ -45,13 +46,11 @@ def of_display(video: VideoSettings) -> bytes:
     return write_sei(messages) if messages else b""
 
 
-def of_refresh(spec: FrameSpec, cycle: int, mb_width: int) -> bytes:
-    """D.2.8: RBSP of a recovery point where a cycle of intra refresh begins, empty elsewhere; cycle: frames from one to the
-    next.
-    """
+def of_refresh(spec: FrameSpec, coding: CodingSettings) -> bytes:
+    """D.2.8: RBSP of a recovery point where a cycle of intra refresh begins, empty elsewhere."""
     if not spec.refresh or spec.refresh[0]:
         return b""
-    point = RecoveryPoint(recovery_frame_cnt=min(cycle, mb_width) - 1, exact_match_flag=1)
+    point = RecoveryPoint(recovery_frame_cnt=coding.refresh_frames - 1, exact_match_flag=1)
     return write_sei([(SEI_RECOVERY_POINT, write_recovery_point(point))])
 
 

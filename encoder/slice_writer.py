@@ -204,7 +204,7 @@ class SliceWriter:
             units.append(self.parameter_sets)
         if sei:
             units.append(nal_unit(NAL_SEI, 0, sei, long_start_code=not units))
-        if refresh := of_refresh(spec, self.coding.refresh_cycle, self.coding.mb_width):
+        if refresh := of_refresh(spec, self.coding):
             units.append(nal_unit(NAL_SEI, 0, refresh, long_start_code=not units))
         if spec.is_idr and self._of_display:
             units.append(nal_unit(NAL_SEI, 0, self._of_display, long_start_code=False))

@@ -113,6 +113,11 @@ class CodingSettings(NamedTuple):
         return self.bframes > 0
 
     @property
+    def refresh_frames(self) -> int:
+        """Frames of a cycle of intra refresh with a bar: at the last one all columns are clean."""
+        return min(self.refresh_cycle, self.mb_width)
+
+    @property
     def repeats_references(self) -> bool:
         """Whether RefPicList0 may hold the last frame several times, with other weights."""
         return self.weightp == 2

@@ -293,10 +293,11 @@ def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, 
     whose samples are available for Intra prediction in coding (6.4.11, 8.3.1.2) are considered.
     """
     mb_width = source.shape[1] // 16
-    scratch = Scratch(
-        np.empty(256, np.int16), np.zeros((2, 17), np.int64), np.zeros(EDGE_8x8, Sample), np.zeros(COSTS_4x4, np.int16),
-        np.zeros(256, Sample), np.zeros(576, Sample), np.zeros(16, np.int64), np.zeros(16, np.int64),
-    )  # fmt: skip
+    current, edges = np.empty(256, np.int16), np.zeros((2, 17), np.int64)
+    edge, costs = np.zeros(EDGE_8x8, Sample), np.zeros(COSTS_4x4, np.int16)
+    samples, predictions = np.zeros(256, Sample), np.zeros(576, Sample)
+    modes, modes_8x8 = np.zeros(16, np.int64), np.zeros(16, np.int64)
+    scratch = Scratch(current, edges, edge, costs, samples, predictions, modes, modes_8x8)
     for mb in range(row0 * mb_width, row1 * mb_width):
         lam = LAMBDA[qp[mb]]
         limit = np.int64(INTER_IS_CHEAPER)
@@ -309,4 +310,4 @@ def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, 
         is_cheaper = cost < limit
         intra_cost[mb] = cost if is_cheaper else INTER_IS_CHEAPER
         for k in range(16):
-            intra_modes[mb, k] = scratch.modes[k] if is_cheaper else AS_16x16 + MODE_DC
+            intra_modes[mb, k] = modes[k] if is_cheaper else AS_16x16 + MODE_DC

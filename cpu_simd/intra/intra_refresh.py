@@ -7,11 +7,10 @@ deblocking filter changes at their border. With the bar they are clean after the
 import numpy as np
 
 from ...jit.kernel import closed_kernel, helper
-from ...standard.macroblock import LAST_INTRA, SUB_8x8, I_16x16
+from ...standard.macroblock import LAST_INTRA, I_16x16, SUB_8x8
 from ...standard.sample_format import Sample
 from ..decisions.common import INTER_IS_CHEAPER, LAMBDA
-from ..decisions.intra import AS_8x8
-from ..decisions.intra_refresh import (
+from ..decisions.intra import (
     ABOVE_RIGHT,
     DEBLOCKED,
     HORIZONTAL,
@@ -21,6 +20,7 @@ from ..decisions.intra_refresh import (
     TO_HORIZONTAL_UP,
     TO_VERTICAL_LEFT,
     VERTICAL,
+    AS_8x8,
 )
 from .intra_estimate import COSTS_4x4, Scratch, best_modes
 from .intra_prediction_8x8 import EDGE_8x8
@@ -69,11 +69,11 @@ def intra_refresh(source, qp, slice_first_mb, tools, refresh_columns, disable_id
     """
     mb_type, sub_mb_type, ref_idx, mv = motion.mb_type, motion.sub_mb_type, motion.ref_idx, motion.mv
     mb_width = source.shape[1] // 16
-    scratch = Scratch(
-        np.empty(256, np.int16), np.zeros((2, 17), np.int64), np.zeros(EDGE_8x8, Sample), np.zeros(COSTS_4x4, np.int16),
-        np.zeros(256, Sample), np.zeros(576, Sample), np.zeros(16, np.int64), np.zeros(16, np.int64),
-    )  # fmt: skip
-    modes = scratch.modes
+    current, edges = np.empty(256, np.int16), np.zeros((2, 17), np.int64)
+    edge, costs = np.zeros(EDGE_8x8, Sample), np.zeros(COSTS_4x4, np.int16)
+    samples, predictions = np.zeros(256, Sample), np.zeros(576, Sample)
+    modes, modes_8x8 = np.zeros(16, np.int64), np.zeros(16, np.int64)
+    scratch = Scratch(current, edges, edge, costs, samples, predictions, modes, modes_8x8)
     begin, end = np.int64(refresh_columns[0]), np.int64(refresh_columns[1])
     limit = 16 * begin - (0 if disable_idc == 1 else DEBLOCKED)
     for my in range(row0, row1):

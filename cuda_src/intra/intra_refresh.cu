@@ -4,7 +4,6 @@
 // intra_estimate.cu, in an array of their own.
 #include "intra/intra_refresh_launch.cuh"
 #include "decisions/intra.cuh"
-#include "decisions/intra_refresh.cuh"
 #include "simd.cuh"
 #include "tables.cuh"
 

@@ -8,7 +8,7 @@ from h264lite.cpu_simd.intra.intra_estimate import intra_estimate
 from h264lite.cpu_simd.intra.intra_prediction import predict_4x4
 from h264lite.cpu_simd.intra.intra_prediction_8x8 import EDGE_8x8, predict_8x8
 from h264lite.cpu_simd.intra.intra_refresh import intra_refresh
-from h264lite.standard.macroblock import LAST_INTRA, P_8x8, P_SKIP, I_16x16, P_16x16
+from h264lite.standard.macroblock import LAST_INTRA, P_SKIP, I_16x16, P_8x8, P_16x16
 from h264lite.standard.sample_format import Sample
 
 from ..support.quantiser import constant
@@ -70,7 +70,7 @@ def last_samples(x0, vectors):
 @pytest.mark.parametrize("disable_idc", (0, 1, 2))
 def test_which_become_intra(bar, disable_idc):
     rng, became = np.random.default_rng(7), 0
-    for seed in range(20):
+    for _ in range(20):
         source, motion = picture(rng, 16 * ROWS, 16 * WIDTH, "noise")[0], random_motion(rng, ROWS, WIDTH)
         modes, before = np.full((N_MB, 16), 99, np.uint8), [one.copy() for one in motion]
         columns, slices = np.array(bar, np.int32), np.zeros(ROWS, np.int32)

@@ -1,9 +1,9 @@
-"""Intra refresh: a decoder that begins with other samples has the stream's own after one cycle; what is written and refused."""
+"""Intra refresh: a decoder that begins with other samples has the stream's own after one cycle; what is refused."""
 
 import h264lite
 import numpy as np
 import pytest
-from h264lite.encoder.decisions.intra_refresh import IntraRefresh
+from h264lite.encoder.decisions.frame_order import IntraRefresh
 from h264lite.encoder.errors import OptionError
 from h264lite.encoder.settings.config import Config
 from h264lite.standard.bits import NAL_IDR, NAL_SEI, NAL_SLICE, split_byte_stream
@@ -40,9 +40,8 @@ def moving_clip(frames, motion, seed=3, width=WIDTH, height=HEIGHT):
     clip = []
     for n in range(frames):
         at_x, at_y = x - motion[0] * n, y - motion[1] * n
-        full = [
-            128 + sum(s * np.sin(at_x * wx + at_y * wy + p) for (wx, wy), p, s in zip(waves, phase, sizes)) for phase in phases
-        ]
+        at = [at_x * wx + at_y * wy for wx, wy in waves]
+        full = [128 + sum(size * np.sin(one + p) for one, p, size in zip(at, phase, sizes)) for phase in phases]
         full[0] = full[0] + rng.normal(0, 2, (height, width))
         clip.append(tuple(np.clip(f[::k, ::k], 0, 255).astype(np.uint8) for f, k in zip(full, (1, 2, 2))))
     return clip
