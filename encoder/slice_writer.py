@@ -175,7 +175,7 @@ class SliceWriter:
         )
 
     def access_unit(self, frame: Frame) -> bytes:
-        """7.4.1.2: the NAL units of one frame, Annex B; parameter sets precede every IDR frame."""
+        """7.4.1.2: the NAL units of one frame, Annex B; parameter sets precede every IDR frame and recovery point."""
         spec = frame.spec
         units: list[bytes | memoryview] = [*self._units_before_slices(spec, frame.sei)]
         unit_type, ref_idc = NAL_IDR if spec.is_idr else NAL_SLICE, spec.nal_ref_idc
@@ -200,12 +200,13 @@ class SliceWriter:
         units = []
         if self.config.stream.aud:
             units.append(nal_unit(NAL_AUD, 0, write_access_unit_delimiter(PRIMARY_PIC_TYPES[spec.frame_type])))
-        if spec.is_idr:
+        refresh = of_refresh(spec, self.coding)
+        if spec.is_idr or refresh:
             units.append(self.parameter_sets)
         if sei:
             units.append(nal_unit(NAL_SEI, 0, sei, long_start_code=not units))
-        if refresh := of_refresh(spec, self.coding):
-            units.append(nal_unit(NAL_SEI, 0, refresh, long_start_code=not units))
+        if refresh:
+            units.append(nal_unit(NAL_SEI, 0, refresh, long_start_code=False))
         if spec.is_idr and self._of_display:
             units.append(nal_unit(NAL_SEI, 0, self._of_display, long_start_code=False))
         if self.config.stream.info_sei and spec.coding_index == 0:

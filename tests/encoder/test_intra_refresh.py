@@ -6,7 +6,7 @@ import pytest
 from h264lite.encoder.decisions.frame_order import IntraRefresh
 from h264lite.encoder.errors import OptionError
 from h264lite.encoder.settings.config import Config
-from h264lite.standard.bits import NAL_IDR, NAL_SEI, NAL_SLICE, split_byte_stream
+from h264lite.standard.bits import NAL_IDR, NAL_PPS, NAL_SEI, NAL_SLICE, NAL_SPS, split_byte_stream
 from h264lite.standard.syntax import parse_sei
 from h264lite.standard.syntax_sei import SEI_RECOVERY_POINT, parse_recovery_point
 
@@ -135,6 +135,23 @@ def test_joining_a_real_clip(rate):
     check_joining(planes(clip, 34), planes(clip, 1, 60), keyint=11, **rate)
 
 
+@pytest.mark.parametrize("cabac", (False, True))
+def test_ffmpeg_begins_at_a_recovery_point(cabac):
+    """In the midst of a stream, without the packets before: it shows frames from the point on that the message says, exact."""
+    av = pytest.importorskip("av")
+    packets = packets_of(moving_clip(5 * CYCLE, (2, 1)), qp=26, no_cabac=not cabac)
+    whole = round_trip.own_frames(b"".join(packet.data for packet in packets))
+    for begin, count, *_ in recovery_points(packets)[:3]:
+        decoder, seen = av.CodecContext.create("h264", "r"), []
+        for n, packet in enumerate(packets[begin:], begin):
+            given = av.Packet(packet.data)
+            given.pts = n
+            for frame in decoder.decode(given) + (decoder.decode(None) if n == len(packets) - 1 else []):
+                assert np.array_equal(frame.to_ndarray(format="yuv420p")[:HEIGHT], whole[frame.pts][0])
+                seen.append(frame.pts)
+        assert seen == list(range(begin + count, len(packets)))
+
+
 @pytest.mark.parametrize("tools", TOOLS, ids=str)
 def test_both_decoders_give_the_reconstruction(tools):
     round_trip.check(moving_clip(2 * CYCLE + 3, (-3, 1)), WIDTH, HEIGHT, **{**REFRESH, **tools}, device="cpu")
@@ -174,6 +191,9 @@ def test_recovery_points_and_sizes():
     assert [n for n, packet in enumerate(packets) if packet.is_keyframe] == [0]
     assert [bool(units(packet, NAL_IDR)) for packet in packets] == [True] + [False] * 39
     assert all(units(packet, NAL_SLICE) for packet in packets[1:])
+    for unit_type in (NAL_SPS, NAL_PPS):  # for decoders that begin there
+        assert [n for n, packet in enumerate(packets) if units(packet, unit_type)] == [0, 10, 20, 30]
+    assert [unit.nal_unit_type for unit in split_byte_stream(packets[10].data)] == [9, NAL_SPS, NAL_PPS, NAL_SEI, NAL_SLICE]
     largest = [max(len(packet.data) for packet in some[1:]) for some in (packets, usual)]
     assert len([packet for packet in usual if packet.is_keyframe]) == 4 and 2 * largest[0] < largest[1]
 
