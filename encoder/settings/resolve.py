@@ -60,6 +60,8 @@ def resolve_refresh(values: OptionValues, options: OptionValues) -> None:
         if _is_given(name, options) and values[name] > most:
             raise OptionError(f"{values[name]}: contradicts --intra-refresh ({why}); use {most}", name.replace("_", "-"))
         values[name] = most
+    if len(values["devices"] or ()) > 1:
+        raise OptionError("contradicts --intra-refresh (the stream is one GOP); use --device", "devices")
     if values["nal_hrd"] != "none":
         text = f"{values['nal_hrd']}: contradicts --intra-refresh (times of a buffer begin at IDR frames); leave it out"
         raise OptionError(text, "nal-hrd")

@@ -244,7 +244,7 @@ def test_bars_cover_all_columns_once(keyint, mb_width):
 
 @pytest.mark.parametrize(("options", "said"), (
     ({"bframes": 2}, "bframes 2: contradicts intra_refresh"), ({"ref": 3}, "use 1"), ({"gops": 2}, "one GOP"),
-    ({"scenecut": 40}, "scenecut 40"), ({"keyint": "infinite"}, "needs keyint"), ({"keyint": 1}, "needs keyint"),
+    ({"scenecut": 40}, "scenecut 40"), ({"devices": "cpu,cpu"}, "use device"), ({"keyint": "infinite"}, "needs keyint"), ({"keyint": 1}, "needs keyint"),
     ({"nal_hrd": "vbr", "bitrate": 500, "vbv_maxrate": 500, "vbv_bufsize": 500}, "nal_hrd vbr: contradicts"),
 ))  # fmt: skip
 def test_what_is_refused(options, said):
