@@ -18,7 +18,8 @@ def with_keyframes(options: Mapping[str, object], seconds: float, fps: object, h
     OptionError with intra refresh.
     """
     if BY_NAME["intra_refresh"].value(options.get("intra_refresh") or False):
-        raise OptionError("contradicts --fragment (fragments and segments begin at IDR frames): leave one of them out", "intra-refresh")
+        text = "contradicts --fragment (fragments and segments begin at IDR frames): leave one of them out"
+        raise OptionError(text, "intra-refresh")
     keyint, frames = BY_NAME["keyint"], max(1, round(Fraction(seconds) * BY_NAME["fps"].value(fps)))
     if options.get("keyint") is not None:
         distance = keyint.value(options["keyint"])
