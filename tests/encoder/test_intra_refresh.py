@@ -137,7 +137,7 @@ def test_joining_a_real_clip(rate):
 
 @pytest.mark.parametrize("cabac", (False, True))
 def test_ffmpeg_begins_at_a_recovery_point(cabac):
-    """In the midst of a stream, without the packets before: it shows frames from the point on that the message says, exact."""
+    """In the midst of a stream, without the packets before: it shows frames from the point on that the message says."""
     av = pytest.importorskip("av")
     packets = packets_of(moving_clip(5 * CYCLE, (2, 1)), qp=26, no_cabac=not cabac)
     whole = round_trip.own_frames(b"".join(packet.data for packet in packets))
@@ -244,7 +244,8 @@ def test_bars_cover_all_columns_once(keyint, mb_width):
 
 @pytest.mark.parametrize(("options", "said"), (
     ({"bframes": 2}, "bframes 2: contradicts intra_refresh"), ({"ref": 3}, "use 1"), ({"gops": 2}, "one GOP"),
-    ({"scenecut": 40}, "scenecut 40"), ({"devices": "cpu,cpu"}, "use device"), ({"keyint": "infinite"}, "needs keyint"), ({"keyint": 1}, "needs keyint"),
+    ({"devices": "cpu,cpu"}, "use device"), ({"scenecut": 40}, "scenecut 40"),
+    ({"keyint": "infinite"}, "needs keyint"), ({"keyint": 1}, "needs keyint"),
     ({"nal_hrd": "vbr", "bitrate": 500, "vbv_maxrate": 500, "vbv_bufsize": 500}, "nal_hrd vbr: contradicts"),
 ))  # fmt: skip
 def test_what_is_refused(options, said):
