@@ -121,6 +121,19 @@ def test_with_vectors_of_all_kinds(tools, seed):
     check_joining(shuffled_clip(3 * CYCLE, seed), moving_clip(1, (0, 0), 4), **tools)
 
 
+@pytest.mark.parametrize("weightp", (1, 2))
+def test_with_weights(weightp):
+    """Of a fade, with the reference twice in the list too."""
+    factors = np.linspace(0.3, 1, 3 * CYCLE)
+    clip = [
+        tuple((plane * factor).astype(np.uint8) for plane in frame)
+        for frame, factor in zip(moving_clip(3 * CYCLE, (2, 0)), factors)
+    ]
+    tools = {"qp": 24, "subme": 6, "weightp": weightp}
+    assert len(packets_of(clip, **tools)[3].data) < 0.9 * len(packets_of(clip, **{**tools, "weightp": 0})[3].data)
+    check_joining(clip, moving_clip(1, (0, 0), 4), **tools)
+
+
 @pytest.mark.parametrize(("keyint", "width"), ((2, 80), (4, 16), (7, 100), (9, 144), (12, 144), (30, 90)))
 def test_cycles_of_any_length(keyint, width):
     """Shorter than the frame is wide in macroblocks, as long, longer."""
