@@ -19,6 +19,7 @@ from ..scheduler.threads.parallel_steps import run_steps
 from .encoder import Encoder
 from .settings.config import Config
 from .settings.option_types import OptionValues
+from .settings.resolve import SHORTEST_CYCLE
 from .warm_up import choosing, load_writers
 
 # Options that choose other kernels
@@ -26,6 +27,7 @@ _VARIANTS: tuple[OptionValues, ...] = (
     {}, {"profile": "baseline"}, {"bits_by_kind": True}, {"me": "step"}, {"me": "hex"}, {"subme": 4},
     {"subme": 6, "profile": "baseline"}, {"subme": 6}, {"merange": 8}, {"weightp": 1}, {"aq_mode": 1}, {"bframes": 1},
     {"bframes": 1, "subme": 6}, {"bframes": 1, "subme": 6, "no_cabac": True}, {"bframes": 1, "merange": 8},
+    {"intra_refresh": True, "keyint": SHORTEST_CYCLE},
 )  # fmt: skip
 _COLLECT = 8.0  # seconds between collections of garbage in a process that compiles
 _STEADY = {"qp": 26, "bframes": 0}  # of the variants but for the first, so that each is of few kernels
@@ -93,7 +95,8 @@ def compile_all() -> float:
 
 def _encode(options: OptionValues) -> None:
     with Encoder(32, 32, device="cpu", **options) as encoder:
-        for _ in range(2 + encoder.config.coding.bframes):  # B frames lie between two others
+        coding = encoder.config.coding  # B frames lie between two others, the first cycle of intra refresh is not at once
+        for _ in range(2 + coding.bframes + coding.refresh_cycle):
             encoder.encode(np.zeros((48, 32), np.uint8))
         encoder.flush()
 

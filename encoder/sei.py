@@ -1,11 +1,14 @@
-"""SEI messages beside those of the encoder's own: captions and user data of an input, colours and light of an HDR display."""
+"""SEI messages: captions and user data of an input, colours and light of an HDR display, recovery points."""
 
 import re
 import struct
 from collections.abc import Sequence
 
+from ..scheduler.coding_settings import CodingSettings
+from ..scheduler.frame_spec import FrameSpec
 from ..standard.bits import NAL_IDR, NAL_SEI, NAL_SLICE, nal_unit
 from ..standard.syntax import SEI_USER_DATA_UNREGISTERED, write_sei
+from ..standard.syntax_sei import SEI_RECOVERY_POINT, RecoveryPoint, write_recovery_point
 from .info_sei import ENCODER_UUID
 from .settings.groups import VideoSettings
 
@@ -41,6 +44,14 @@ def of_display(video: VideoSettings) -> bytes:
     if video.cll is not None:
         messages.append((SEI_CONTENT_LIGHT, struct.pack(">2H", *video.cll)))
     return write_sei(messages) if messages else b""
+
+
+def of_refresh(spec: FrameSpec, coding: CodingSettings) -> bytes:
+    """D.2.8: RBSP of a recovery point where a cycle of intra refresh begins, empty elsewhere."""
+    if not spec.refresh or spec.refresh[0]:
+        return b""
+    point = RecoveryPoint(recovery_frame_cnt=coding.refresh_frames - 1, exact_match_flag=1)
+    return write_sei([(SEI_RECOVERY_POINT, write_recovery_point(point))])
 
 
 def with_messages(access_unit: bytes, messages: Sequence[Message]) -> bytes:

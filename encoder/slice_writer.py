@@ -46,7 +46,7 @@ from .decisions.coded_picture_buffer import Times
 from .hrd_syntax import hrd_parameters, timing_sei
 from .info_sei import info_sei
 from .list_syntax import marking_operations, modifications, relations
-from .sei import of_display
+from .sei import of_display, of_refresh
 from .settings.config import Config
 from .settings.scaling_lists import scaling_syntax
 
@@ -125,7 +125,11 @@ def _vui(config: Config) -> Vui:
 
 
 def log2_max_frame_num(coding: CodingSettings) -> int:
-    """log2_max_frame_num (7.4.2.1.1): lists that repeat a frame say MaxFrameNum - 1 for it (8.2.4.3.1)."""
+    """log2_max_frame_num (7.4.2.1.1): lists that repeat a frame say MaxFrameNum - 1 for it (8.2.4.3.1); a recovery
+    point counts frames of a cycle by frame_num (D.2.8).
+    """
+    if coding.refresh_cycle:
+        return max(LOG2_MAX_FRAME_NUM, coding.mb_width.bit_length())
     if not coding.repeats_references or coding.bframes:
         return LOG2_MAX_FRAME_NUM
     return 4 if coding.ref < 16 else 5
@@ -171,7 +175,7 @@ class SliceWriter:
         )
 
     def access_unit(self, frame: Frame) -> bytes:
-        """7.4.1.2: the NAL units of one frame, Annex B; parameter sets precede every IDR frame."""
+        """7.4.1.2: the NAL units of one frame, Annex B; parameter sets precede every IDR frame and recovery point."""
         spec = frame.spec
         units: list[bytes | memoryview] = [*self._units_before_slices(spec, frame.sei)]
         unit_type, ref_idc = NAL_IDR if spec.is_idr else NAL_SLICE, spec.nal_ref_idc
@@ -196,10 +200,13 @@ class SliceWriter:
         units = []
         if self.config.stream.aud:
             units.append(nal_unit(NAL_AUD, 0, write_access_unit_delimiter(PRIMARY_PIC_TYPES[spec.frame_type])))
-        if spec.is_idr:
+        refresh = of_refresh(spec, self.coding)
+        if spec.is_idr or refresh:
             units.append(self.parameter_sets)
         if sei:
             units.append(nal_unit(NAL_SEI, 0, sei, long_start_code=not units))
+        if refresh:
+            units.append(nal_unit(NAL_SEI, 0, refresh, long_start_code=False))
         if spec.is_idr and self._of_display:
             units.append(nal_unit(NAL_SEI, 0, self._of_display, long_start_code=False))
         if self.config.stream.info_sei and spec.coding_index == 0:

@@ -9,6 +9,7 @@ from ..jit.numba_free import cached_modules
 from ..scheduler.stages import BY_BITS, CPU, SEARCHES, files, load_launchers
 from .settings.config import Config
 from .settings.option_types import OptionValues
+from .settings.resolve import SHORTEST_CYCLE
 
 _KERNELS = Path(__file__).resolve().parent.parent / "cpu_simd"
 _loaded: set[bool] = set()  # arguments `hybrid` for which `load_for_gpu` has ended
@@ -19,6 +20,7 @@ _CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bframes", "b_adapt",
 _ON_DEMAND = {
     "search/pattern_search", "search/step_search", "search/neighbour_vectors", "decide/rd_candidates",
     "decide/rd_candidates_b", "decide/rd_decision", "inter/weighting", "quantiser/decoded_qp",
+    "intra/intra_refresh",
 }  # fmt: skip
 
 
@@ -52,6 +54,7 @@ def _needed(config: Config) -> set[str]:
         ("decide/rd_candidates_b", by_bits and coding.cabac and coding.has_b_frames),
         ("decide/rd_decision", by_bits and not coding.cabac), ("inter/weighting", coding.weightp),
         ("inter/explicit_weights", coding.weightp),
+        ("intra/intra_refresh", coding.refresh_cycle > 0),
         ("quantiser/decoded_qp", coding.aq_mode > 0 or rate.mbtree),
         ("source/ac_energy", coding.aq_mode > 0), ("quantiser/aq_offsets", coding.aq_mode > 0),
         ("lookahead/macroblock_tree", rate.mbtree),
@@ -75,7 +78,8 @@ def choosing(config: Config) -> OptionValues:
         rate = {"bitrate": 1000, "no_mbtree": not values["mbtree"]}
     else:
         rate = {"qp": 26} if values["crf"] is None else {"crf": 23, "no_mbtree": not values["mbtree"]}
-    return {name: values[name] for name in _CHOOSE} | {"no_cabac": not values["cabac"]} | rate
+    refresh: OptionValues = {"intra_refresh": True, "keyint": SHORTEST_CYCLE} if values["refresh_cycle"] else {}
+    return {name: values[name] for name in _CHOOSE} | {"no_cabac": not values["cabac"]} | rate | refresh
 
 
 def load_for_gpu(hybrid: bool = False) -> None:

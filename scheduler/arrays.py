@@ -227,7 +227,8 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
              "the blocks that have levels, contiguous (cuda_src/residual/compact.py)"),
     ArrayRow("block_sums", HOST, Undivided(lambda size: (2, n_sum_blocks(16 * size.mb_width, 16 * size.mb_height))), np.int32,
              "sums of blocks of the source planes, of their squares (cuda_src/inter/weighting.cu)"),
-    ArrayRow("source_y", SOURCE, LUMA, Sample, "the source in coded size", {"intra_estimate": (1, 0)}),
+    ArrayRow("source_y", SOURCE, LUMA, Sample, "the source in coded size",
+             {"intra_estimate": (1, 0), "intra_refresh": (1, 0)}),
     ArrayRow("source_u", SOURCE, CHROMA, Sample, "Cb"),
     ArrayRow("source_v", SOURCE, CHROMA, Sample, "Cr"),
     ArrayRow("rec_y", WORKSPACE, LUMA, Sample, "the reconstruction before deblocking", _DEBLOCKED),
@@ -306,6 +307,7 @@ CONSTANTS = {
     "step_grid": "candidates a side of a grid of step_search",
     "max_mv_y": "limit of vertical vectors, samples (Table A-1)",
     "subme": "the option",
+    "intra_subme": "the same of the stage intra; with intra refresh below true costs of P frames, so that modes are given",
     "partition_mask": "sizes of partitions, bits of scheduler/frames/loop.py",
     "trellis": "the option",
     "transform_8x8_mode": "transform_8x8_mode_flag, None without CABAC too, see CodingTools in cpu_simd/bundles.py",
@@ -335,6 +337,8 @@ CONSTANTS = {
     "previous_distances": "int32[MOST_LISTED]: frames in display order from each entry of the last frame's RefPicList0 to it",
     "distance": "int32[1]: frames in display order from the searched reference to the frame in the loop, negative from a "
     "later one",
+    "refresh_columns": "int32[2]: columns of macroblocks [begin, end) that are a bar of intra macroblocks, those before are "
+    "clean; see cpu_simd/intra/intra_refresh.py",
     "duplicates": "entries of RefPicList0 after the first that are its first frame again, with other weights",
     "input_y": "uint8: input of a GPU in display size, of any pitch",
     "input_u": "see input_y: Cb",

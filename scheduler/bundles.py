@@ -81,6 +81,8 @@ BUNDLES = {bundle.name: bundle for bundle in (
     Bundle("macroblocks", Macroblocks, "mb_type sub_mb_type ref_idx mv intra4x4_mode intra16x16_mode intra_chroma_mode "
            "cbp qp levels total_coeff transform_8x8 ref_idx1 mv1"),
     Bundle("tools", CodingTools, "trellis transform_8x8_mode cabac dead_zone_inter dead_zone_intra intra_8x8 subme"),
+    Bundle("intra_tools", CodingTools, "trellis transform_8x8_mode cabac dead_zone_inter dead_zone_intra intra_8x8 "
+           "intra_subme"),
     Bundle("quantiser", Quantiser, "qp chroma_qp_offset scaling has_scaling_lists"),
     Bundle("deblocking", Deblocking, "alpha_offset beta_offset disable_idc"),
     Bundle("input_planes", InputPlanes, "input_y input_u input_v pitch chroma_pitch chroma_step"),

@@ -31,6 +31,7 @@ class CodingSettings(NamedTuple):
     weightb: bool  # implicit weights in B frames
     dpb_frames: int  # max_num_ref_frames: most frames that are references at the same time
     max_num_reorder_frames: int  # E.2.1: frames by which decoding runs ahead of display
+    refresh_cycle: int  # frames from one cycle of intra refresh to the next; 0: there is none
 
     # ---- search
     me: str  # dia, hex, umh, fsbm or step
@@ -110,6 +111,11 @@ class CodingSettings(NamedTuple):
     def has_b_frames(self) -> bool:
         """Whether the stream has B frames, and so two reference lists."""
         return self.bframes > 0
+
+    @property
+    def refresh_frames(self) -> int:
+        """Frames of a cycle of intra refresh with a bar: at the last one all columns are clean."""
+        return min(self.refresh_cycle, self.mb_width)
 
     @property
     def repeats_references(self) -> bool:

@@ -67,6 +67,8 @@ class FrameSpec(NamedTuple):
     over_factor                   mean QP of the macroblocks in 1 / 256 less the rate factor, as planned; with --pass
     predicted                     bits that a rate control expects; 0: none does
     qp_offsets                    int8[n_mb] as bytes: what the user adds to QP_Y of each macroblock; empty: nothing
+    refresh                       of intra refresh: columns [begin, end) that are a bar of intra macroblocks; those before it,
+                                  and with it, are clean; a cycle begins at 0. Empty: there is no bar
     """
 
     display_index: int
@@ -96,6 +98,7 @@ class FrameSpec(NamedTuple):
     over_factor: int = 0
     predicted: int = 0
     qp_offsets: bytes = b""
+    refresh: tuple[int, ...] = ()
 
     @property
     def luma_weighted(self) -> tuple[int, ...]:

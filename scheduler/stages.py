@@ -213,6 +213,11 @@ TABLE = (
         "W:residual",
         only=CPU,
     ),
+    Stage(  # of frames with a bar of intra macroblocks
+        "intra_refresh", "intra/intra_refresh.intra_refresh", ROWS, "encoder",
+        "source_y qp slice_first_mb tools refresh_columns disable_idc row0 row1 RW,RW,RW,RW,R,R:motion RW:intra_modes",
+        optional=True, unplanned=True,
+    ),
     Stage(
         "inter_residual", "residual/inter_residual.inter_residual", ROWS, "8.4, 8.5",
         "source references RW,R,RW,RW,RW,RW:motion quantiser tools row0 row1 W:rec W:residual",
@@ -224,7 +229,7 @@ TABLE = (
     ),
     Stage(
         "intra", "intra/intra.intra", SLICE_TICKETS, "8.3, 8.5",
-        "source R,RW:slice_order n_ref intra_modes first_mb end_mb RW:intra_choice quantiser tools RW:rec RW:residual",
+        "source R,RW:slice_order n_ref intra_modes first_mb end_mb RW:intra_choice quantiser intra_tools RW:rec RW:residual",
     ),
     Stage(  # of frames with a QP for each macroblock
         "decoded_qp", "quantiser/decoded_qp.decoded_qp", SLICES, "7.4.5",
@@ -358,13 +363,15 @@ def frame_steps(
     is_reference: bool = True,
     b_stream: bool = False,
     qp_varies: bool = False,
+    refreshes: bool = False,
 ) -> list[tuple[tuple[str, ...], int]]:
     """The steps of a frame, in order: (stages of a step, entry of both lists that they search or -1).
 
     n_ref, n_ref1: entries of RefPicList0, 0 for an I frame, and of RefPicList1, which follow these; for_download: GPU stages
     that prepare results for the download, after the stages that the loop waits for: ENTROPY_STAGE unless it is deferred;
     weighted: the entries with weights of luma; is_reference: whether another frame reads borders, half samples and, where
-    b_stream says that there are B frames, motion; qp_varies: whether macroblocks have QPs of their own.
+    b_stream says that there are B frames, motion; qp_varies: whether macroblocks have QPs of their own;
+    refreshes: whether a bar of macroblocks is intra.
     mark_skipped may run after deblock, which treats P_Skip as P_16x16. On a GPU the stages that the next frame needs are
     started first; consecutive stages of one stream need fewer driver calls.
     """
@@ -396,7 +403,8 @@ def frame_steps(
         steps += [(("bipredict",), -1), *([(("rd_candidates_b",), -1)] if by_cost else [])]
         steps += [(("mode_decision_b",), -1), (("inter_residual",), -1), (("explicit_motion",), -1)]
     elif n_ref:
-        steps += [(("rd_decision" if subme >= BY_BITS and not cabac else "mode_decision",), -1), (("inter_residual",), -1)]
+        steps.append((("rd_decision" if subme >= BY_BITS and not cabac else "mode_decision",), -1))
+        steps += [*([(("intra_refresh",), -1)] if refreshes else []), (("inter_residual",), -1)]
     return [
         *steps,
         (("intra",), -1),

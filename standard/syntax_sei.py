@@ -1,11 +1,12 @@
-"""Syntax of the SEI messages of the hypothetical reference decoder: buffering period and picture timing (D.1.1, D.1.2)."""
+"""Syntax of SEI messages: buffering period and picture timing (D.1.1, D.1.2) of the reference decoder; recovery point."""
 
 from dataclasses import dataclass, field
 
 from .bits import BitReader, BitWriter, SyntaxElements
 from .syntax_sps import Hrd, Sps
 
-SEI_BUFFERING_PERIOD, SEI_PIC_TIMING = 0, 1  # payloadType
+SEI_BUFFERING_PERIOD, SEI_PIC_TIMING, SEI_RECOVERY_POINT = 0, 1, 6  # payloadType
+_MOST_RECOVERY = (1 << 16) - 1  # recovery_frame_cnt: MaxFrameNum - 1
 CLOCKS = 90000  # of the initial delays: a second
 FRAME, MOST_PIC_STRUCT = 0, 8  # Table D-1: pic_struct
 NUM_CLOCK_TS = (1, 1, 1, 2, 2, 3, 3, 2, 3)  # Table D-1: by pic_struct
@@ -59,6 +60,16 @@ class PicTiming:
     clocks: list[ClockTimestamp] = field(default_factory=list)
 
 
+@dataclass
+class RecoveryPoint:
+    """D.1.8: recovery_point()."""
+
+    recovery_frame_cnt: int = 0
+    exact_match_flag: int = 0
+    broken_link_flag: int = 0
+    changing_slice_group_idc: int = 0
+
+
 def _hrds(sps: Sps) -> list[tuple[str, Hrd]]:
     """The HRD parameters of the VUI, with the name of their delays in BufferingPeriod."""
     vui = sps.vui
@@ -107,6 +118,13 @@ def _clock_timestamp(rw: SyntaxElements, clock: ClockTimestamp, offset_bits: int
         rw.u(offset_bits, "time_offset", clock)
 
 
+def _recovery_point(rw: SyntaxElements, message: RecoveryPoint) -> None:
+    rw.ue("recovery_frame_cnt", message, 0, _MOST_RECOVERY)
+    rw.flag("exact_match_flag", message)
+    rw.flag("broken_link_flag", message)
+    rw.u(2, "changing_slice_group_idc", message, 0, 2)
+
+
 def _payload(writer: BitWriter) -> bytes:
     """7.3.2.3.1: a payload ends with a one and zeros where it does not fill its last byte."""
     if writer.position % 8:
@@ -144,4 +162,18 @@ def parse_pic_timing(payload: bytes, sps: Sps) -> PicTiming:
     """D.1.2; sps: the active parameter set. BitstreamError."""
     message = PicTiming()
     _pic_timing(BitReader(payload), message, sps)
+    return message
+
+
+def write_recovery_point(message: RecoveryPoint) -> bytes:
+    """D.1.8: the payload of a message."""
+    writer = BitWriter()
+    _recovery_point(writer, message)
+    return _payload(writer)
+
+
+def parse_recovery_point(payload: bytes) -> RecoveryPoint:
+    """D.1.8. BitstreamError."""
+    message = RecoveryPoint()
+    _recovery_point(BitReader(payload), message)
     return message

@@ -22,6 +22,13 @@ BITS_ESTIMATED_8x8 = 12  # the same of Intra_8x8
 BITS_4x4 = 4  # extra cost of Intra_4x4 against Intra_16x16 in I frames, besides its modes and SATD; found by experiment
 BITS_INTRA_8x8 = -12  # the same of Intra_8x8
 
+# ---- intra_refresh
+DEBLOCKED = 3  # luma samples on each side of an edge that the filter may change (8.7.2.3, 8.7.2.4); of chroma it is one
+TAPS = 3  # luma samples right of a block that a vector between samples needs (8.4.2.2.1); chroma reaches less far
+# Names of Intra4x4PredMode and Intra8x8PredMode (Tables 8-2, 8-3)
+VERTICAL, HORIZONTAL, TO_DOWN_LEFT, TO_VERTICAL_LEFT, TO_HORIZONTAL_DOWN, TO_HORIZONTAL_UP = 0, 1, 3, 7, 6, 8
+ABOVE_RIGHT = 3  # the 4x4 block, raster order, whose samples above right lie in the next column of macroblocks
+
 # ---- intra by true cost
 INTRA_TRIALS = 2  # modes of a block that are coded, those with the lowest SATD + lambda * bits
 _INTRA_LAMBDA = 0.07  # cost of a bit in squared steps: less than elsewhere, since later frames are predicted from I frames

@@ -1,6 +1,8 @@
 """Best intra type and modes of each macroblock in a P frame and their cost, estimated from source samples in any order."""
 # Samples of 8 bits only: 64 samples a vector.
 
+from collections import namedtuple
+
 import numpy as np
 
 from ...jit.kernel import closed_kernel, helper
@@ -35,6 +37,18 @@ UNUSABLE = 32767
 RANK_4x4 = np.array([1, 4, 0, 2, 6, 7, 8, 3, 5])  # by Intra4x4PredMode: 2, 0, 3, 7, 1, 8, 4, 5, 6
 # 6.4.11.4: blocks (raster) whose block above right comes earlier in decoding order
 _HAS_RIGHT = 0x575F
+
+# What the estimate of one macroblock after the other needs.
+Scratch = namedtuple("Scratch", (
+    "current",  # int16[256], the macroblock
+    "edges",  # int64[2, 17], the row above, the column to the left
+    "edge",  # Sample[EDGE_8x8]
+    "costs",  # int16[COSTS_4x4], see _satds_4x4
+    "samples",  # Sample[256], the macroblock
+    "predictions",  # Sample[576]
+    "modes",  # int64[16], of Intra_4x4; then the result
+    "modes_8x8",  # int64[16]
+))  # fmt: skip
 
 
 @helper
@@ -239,6 +253,32 @@ def _satd_rows(current, above, edges, horizontal, limit):
     return total
 
 
+@helper
+def best_modes(source, mb, slice_first_mb, lam, limit, tools, scratch):
+    """Cost of macroblock mb in its best intra type, which is exact below `limit`; its modes -> scratch.modes, as intra_modes.
+
+    See intra_estimate.
+    """
+    current, edges, edge, costs, samples, predictions, modes, modes_8x8 = scratch
+    mb_width = source.shape[1] // 16
+    x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
+    top = mb - mb_width >= slice_first_mb[mb // mb_width]
+    for y in range(16):
+        row = load_u8x16(source, (y0 + y) * source.shape[1] + x0)
+        store(samples, y * 16, row)
+        store(current, y * 16, widen(row))
+    mode, cost = _macroblock_16x16(source, x0, y0, top, lam, limit, current, edges)
+    cost_8x8 = cost
+    if tools.transform_8x8_mode and tools.intra_8x8:
+        value = _macroblock_8x8(source, x0, y0, top, lam, cost, samples, edge, predictions, modes_8x8)
+        cost_8x8 = min(cost, value)
+    cost_4x4 = _macroblock_4x4(source, x0, y0, top, lam, cost_8x8, costs, modes)
+    if cost_4x4 >= cost_8x8:
+        for k in range(16):
+            modes[k] = modes_8x8[k] if cost_8x8 < cost else AS_16x16 + mode
+    return min(cost_4x4, cost_8x8)
+
+
 @closed_kernel
 def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, row1, intra_cost, intra_modes):
     """Type and modes of the best intra prediction of each macroblock in a P slice, and its cost (not part of the standard).
@@ -253,15 +293,12 @@ def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, 
     whose samples are available for Intra prediction in coding (6.4.11, 8.3.1.2) are considered.
     """
     mb_width = source.shape[1] // 16
-    current = np.empty(256, np.int16)
-    edges = np.zeros((2, 17), np.int64)
+    current, edges = np.empty(256, np.int16), np.zeros((2, 17), np.int64)
     edge, costs = np.zeros(EDGE_8x8, Sample), np.zeros(COSTS_4x4, np.int16)
     samples, predictions = np.zeros(256, Sample), np.zeros(576, Sample)
     modes, modes_8x8 = np.zeros(16, np.int64), np.zeros(16, np.int64)
+    scratch = Scratch(current, edges, edge, costs, samples, predictions, modes, modes_8x8)
     for mb in range(row0 * mb_width, row1 * mb_width):
-        mx, my = mb % mb_width, mb // mb_width
-        x0, y0 = 16 * mx, 16 * my
-        top = mb - mb_width >= slice_first_mb[my]
         lam = LAMBDA[qp[mb]]
         limit = np.int64(INTER_IS_CHEAPER)
         for r in range(n_ref):
@@ -269,20 +306,7 @@ def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, 
         if tools.subme <= QUICK and limit < QUIET * lam:
             intra_cost[mb], intra_modes[mb] = INTER_IS_CHEAPER, AS_16x16 + MODE_DC
             continue
-        for y in range(16):
-            row = load_u8x16(source, (y0 + y) * source.shape[1] + x0)
-            store(samples, y * 16, row)
-            store(current, y * 16, widen(row))
-        mode, cost = _macroblock_16x16(source, x0, y0, top, lam, limit, current, edges)
-        cost_8x8 = cost
-        if tools.transform_8x8_mode and tools.intra_8x8:
-            value = _macroblock_8x8(source, x0, y0, top, lam, cost, samples, edge, predictions, modes_8x8)
-            cost_8x8 = min(cost, value)
-        cost_4x4 = _macroblock_4x4(source, x0, y0, top, lam, cost_8x8, costs, modes)
-        if cost_4x4 >= cost_8x8:
-            for k in range(16):
-                modes[k] = modes_8x8[k] if cost_8x8 < cost else AS_16x16 + mode
-        cost = min(cost_4x4, cost_8x8)
+        cost = best_modes(source, mb, slice_first_mb, lam, limit, tools, scratch)
         is_cheaper = cost < limit
         intra_cost[mb] = cost if is_cheaper else INTER_IS_CHEAPER
         for k in range(16):

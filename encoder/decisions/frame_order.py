@@ -1,5 +1,6 @@
 """Puts frames with types into coding order, other frames before the B frames between them; references, QP, numbers."""
 
+from ...scheduler.coding_settings import CodingSettings
 from ...scheduler.frame_spec import MOST_ENTRIES, B, FrameSpec, I, P, ReferenceFrame
 from ..settings.config import Config
 from ..settings.frame_requests import IDR
@@ -8,6 +9,28 @@ from .frame_requests import qp_of
 
 CABAC_INIT_IDC = 0  # takes the fewest bits at every QP (docs/tried.md); I slices have none
 _DISTANCES = tuple(range(1, MOST_ENTRIES + 1))  # of the frames before
+
+
+class IntraRefresh:
+    """Columns of each P frame that are intra: a bar that wanders from left to right.
+
+    A cycle begins `refresh_cycle` frames after the last one or after an I frame. It takes as many frames as that, or one a
+    column where there are fewer columns; then there is no bar up to the next one.
+    """
+
+    def __init__(self, coding: CodingSettings) -> None:
+        self._cycle, self._frames, self._mb_width = coding.refresh_cycle, coding.refresh_frames, coding.mb_width
+        self._clean = 0  # coding index of the last I frame
+
+    def columns(self, index: int, frame_type: str) -> tuple[int, ...]:
+        """FrameSpec.refresh of a frame; index: its coding index. Called for each frame, in coding order."""
+        if frame_type != P:
+            self._clean = index
+            return ()
+        cycles, step = divmod(index - self._clean, self._cycle)
+        if not cycles or step >= self._frames:
+            return ()
+        return -(-step * self._mb_width // self._frames), -(-(step + 1) * self._mb_width // self._frames)
 
 
 class FrameOrder:
@@ -27,6 +50,7 @@ class FrameOrder:
         self._qps = {(t, is_used): qp_of(config.rate, t, is_used) for t in (I, P, B) for is_used in (True, False)}
         self._delay = config.coding.max_num_reorder_frames
         of_b = reference_levels(config.coding.bframes, self._pyramid)
+        self._refresh = IntraRefresh(config.coding) if config.coding.refresh_cycle else None
         self._most_of_p = min(config.coding.ref, config.coding.dpb_frames - of_b)
 
     def add(self, frame_type: str) -> list[FrameSpec]:
@@ -79,7 +103,7 @@ class FrameOrder:
         )
         self._coded += 1
         self._frame_num += 1
-        return spec
+        return spec if self._refresh is None else spec._replace(refresh=self._refresh.columns(index, frame_type))
 
     def _spec(self, frame_type: str, display: int, is_reference: bool) -> FrameSpec:
         """The next frame in coding order."""

@@ -23,6 +23,7 @@ from .resolve import (
     resolve_profile,
     resolve_psy,
     resolve_qps,
+    resolve_refresh,
     resolve_types,
     with_rate_factor,
 )
@@ -89,6 +90,7 @@ class Config(NamedTuple):
             if values[name] is None:
                 raise OptionError(f"{name} is missing")
         resolve_deblocking(values, options)
+        resolve_refresh(values, options)
         resolve_qps(values, options)
         resolve_profile(values, options)
         resolve_psy(values, options)
@@ -131,7 +133,8 @@ def _group(group_class: Callable[..., Group], names: Iterable[str], values: Mapp
 
 def check_fields(rows: Iterable[Option]) -> None:
     """TypeError that names the options of the encoder for which no subject of Config has a field; called at import."""
-    other_names = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut", "no_mbtree", "no_psy", "lenient"}
+    switches = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut", "no_mbtree", "no_psy"}
+    other_names = switches | {"lenient", "intra_refresh"}
     known = other_names.union(*(group_class._fields for group_class in GROUPS))
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:

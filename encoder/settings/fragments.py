@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 
+from ..errors import OptionError
 from .frame_requests import IDR, Request
 from .option_types import OptionValues
 from .options import BY_NAME
@@ -14,7 +15,11 @@ def with_keyframes(options: Mapping[str, object], seconds: float, fps: object, h
 
     A scene cut in between gets an I frame, and no keyframe that would shift the later ones. has_times: of the frames, by
     which FragmentTimes asks for keyframes; else each frame lasts 1 / fps. The user's own keyint and min_keyint count.
+    OptionError with intra refresh.
     """
+    if BY_NAME["intra_refresh"].value(options.get("intra_refresh") or False):
+        text = "contradicts --fragment (fragments and segments begin at IDR frames): leave one of them out"
+        raise OptionError(text, "intra-refresh")
     keyint, frames = BY_NAME["keyint"], max(1, round(Fraction(seconds) * BY_NAME["fps"].value(fps)))
     if options.get("keyint") is not None:
         distance = keyint.value(options["keyint"])

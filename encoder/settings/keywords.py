@@ -18,6 +18,7 @@ class EncoderOptions(TypedDict, total=False):
     profile: str | None
     level: str | float | None
     keyint: int | str | None
+    intra_refresh: bool | None
     ref: int | None
     bframes: int | None
     b_pyramid: str | None

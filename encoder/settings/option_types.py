@@ -28,6 +28,7 @@ _OF_NTSC = tuple(Fraction(1000 * rate, 1001) for rate in (24, 30, 48, 60, 120)) 
 
 OptionValues = dict[str, Any]  # by name; each value has the type that its row of the table reads
 MOST_COUNT = 2**31 - 1  # limit of sizes and frame counts: bounds all numbers computed from them
+ENDLESS = 2**30  # frames of --keyint infinite
 _LONGEST_NUMBER = 100  # characters
 _MOST_DEVICES = 64
 _MOST_NAMES, _LONGEST_NAME = 1000, 4096  # in a list; bytes of a file's path
@@ -235,7 +236,7 @@ def read_size(value: Any) -> tuple[int, int]:
 
 def read_keyint(value: object) -> int:
     """The largest distance of IDR frames; "infinite" as in x264."""
-    return read_int(2**30 if value == "infinite" else value, 1, 2**30)
+    return read_int(ENDLESS if value == "infinite" else value, 1, ENDLESS)
 
 
 def read_sar(value: object) -> tuple[int, int]:

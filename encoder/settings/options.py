@@ -178,6 +178,9 @@ OPTIONS: tuple[Option, ...] = (
            "it: the smallest that fits", choices=LEVELS),
 
     Option("keyint", "Frame types", read_keyint, 250, "maximum distance between IDR frames, or infinite", "INT", short="I"),
+    Option("intra_refresh", "Frame types", read_flag, False, "no IDR frames but the first: every --keyint frames a bar of "
+           "intra macroblocks wanders over the P frames, for live streams without large frames. Without B frames, scene cuts "
+           "and several references (docs/how/decisions.md)"),
     Option("ref", "Frame types", read_int, 1, "reference frames of a P frame (more = smaller, slower). The number of a "
            "preset is lowered to what the level allows", "INT", 1, 16, short="r"),
     Option("bframes", "Frame types", read_int, 3, "maximum number of B frames between two others; none in Baseline "

@@ -9,13 +9,14 @@ from itertools import product
 from ...standard.levels import Level
 from ..errors import OptionError
 from .levels import choose_level
-from .option_types import OptionValues
+from .option_types import ENDLESS, OptionValues
 from .options import ALIASES, BY_NAME
 from .scaling_lists import LISTS_OF_OPTION, scaling_lists, with_options
 
 _SCENECUT = 40  # default where frames are looked at anyway
 _MOST_QP = 51
 _FACTOR = 23.0  # QPs of a bit rate begin with it; the control of the rate shifts them
+SHORTEST_CYCLE = 2  # frames from one cycle of intra refresh to the next
 _QP_OF_HEADERS = 26  # pic_init_qp with a rate factor, whose QPs are not known in advance
 
 
@@ -39,6 +40,32 @@ def resolve_deblocking(values: OptionValues, options: OptionValues) -> None:
 def _is_given(name: str, options: Mapping[str, object]) -> bool:
     """Whether the user has set an option, under any of its names."""
     return any(options.get(given) is not None for given in (name, *(alias for alias in ALIASES if ALIASES[alias] == name)))
+
+
+def resolve_refresh(values: OptionValues, options: OptionValues) -> None:
+    """Turn intra_refresh into `refresh_cycle`, 0 without; there are then no IDR frames but the first, and no scene cuts.
+
+    A preset's B frames and further references are left out; the user's are refused.
+    """
+    values["refresh_cycle"] = 0
+    if not values.pop("intra_refresh"):
+        return
+    if not SHORTEST_CYCLE <= values["keyint"] < ENDLESS:
+        text = f"needs --keyint, the frames from one cycle to the next: {SHORTEST_CYCLE} or more, not infinite"
+        raise OptionError(text, "intra-refresh")
+    for name, most, why in (
+        ("bframes", 0, "the bar wanders over P frames"), ("ref", 1, "older frames are not clean where the last one is"),
+        ("scenecut", 0, "there are no IDR frames but the first"), ("gops", 1, "the stream is one GOP"),
+    ):  # fmt: skip
+        if _is_given(name, options) and values[name] > most:
+            raise OptionError(f"{values[name]}: contradicts --intra-refresh ({why}); use {most}", name.replace("_", "-"))
+        values[name] = most
+    if len(values["devices"] or ()) > 1:
+        raise OptionError("contradicts --intra-refresh (the stream is one GOP); use --device", "devices")
+    if values["nal_hrd"] != "none":
+        text = f"{values['nal_hrd']}: contradicts --intra-refresh (times of a buffer begin at IDR frames); leave it out"
+        raise OptionError(text, "nal-hrd")
+    values["refresh_cycle"], values["keyint"] = values["keyint"], ENDLESS
 
 
 def resolve_level(values: OptionValues, options: OptionValues, rates: tuple[int, int, int]) -> Level:

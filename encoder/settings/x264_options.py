@@ -69,7 +69,6 @@ _NEVER: dict[str, tuple[str, ...]] = {
     "times are not compressed": ("dts_compress",),
     _NO_INTERLACE: ("tff", "bff", "interlaced", "fake_interlaced"),
     "intra macroblocks may predict from inter ones, leave it out": ("constrained_intra",),
-    "frames to begin at are IDR frames, see --keyint": ("intra_refresh",),
     "the motion search uses luma only": ("chroma_me",),
     _BLURAY: ("bluray_compat",),
 }

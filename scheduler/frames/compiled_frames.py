@@ -45,7 +45,8 @@ class CompiledFrames:
         if not isinstance(executor, Executor) or executor.is_compared or isinstance(frame, HostFrame):
             return None
         spec = frame.spec
-        of_spec = spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp)
+        traits = spec.is_reference, bool(spec.mb_qp), bool(spec.refresh)
+        of_spec = spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, *traits
         groups, entropy_groups = self._groups.of(chain.from_iterable(wanted)), self._groups.of(entropy)
         stages = self._of((executor.threads, of_spec), partial(self._make_steps, executor, frame, wanted), groups)
         bits = self._of((spec.n_ref, spec.n_ref1), _entropy_steps, entropy_groups)
@@ -90,7 +91,8 @@ def steps_of(
 ) -> list[tuple[tuple[str, ...], int]]:
     """See frame_steps."""
     options = settings.me, for_download, settings.subme, settings.cabac, spec.luma_weighted
-    return frame_steps(spec.n_ref, *options, spec.n_ref1, spec.is_reference, settings.has_b_frames, bool(spec.mb_qp))
+    traits = spec.is_reference, settings.has_b_frames, bool(spec.mb_qp), bool(spec.refresh)
+    return frame_steps(spec.n_ref, *options, spec.n_ref1, *traits)
 
 
 def _entropy_steps(states: Sequence[State]) -> Steps:

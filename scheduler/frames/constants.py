@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...cpu_simd.decisions.common import BY_COST_INTRA
 from ...cpu_simd.decisions.quantise import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
 from ...cpu_simd.decisions.search import DIA, HEX, UMH
 from ...cpu_simd.quantiser.scaling import scaling_table
@@ -27,6 +28,7 @@ def constants(settings: CodingSettings, constant: Callable[[np.ndarray], A]) -> 
         "chroma_width": chroma_width, "chroma_height": chroma_height,
         "merange": settings.merange, "pattern": (PATTERNS.get(settings.me, DIA), settings.merange),
         "step_grid": settings.step_grid, "max_mv_y": settings.max_mv_y, "subme": settings.subme,
+        "intra_subme": min(settings.subme, BY_COST_INTRA - 1) if settings.refresh_cycle else settings.subme,
         "mb_width": settings.mb_width, "partition_mask": _partition_mask(settings.partitions, settings.max_mvs_per_2mb),
         "chroma_qp_offset": settings.chroma_qp_offset, "has_scaling_lists": 1 if settings.has_scaling_lists else None,
         "trellis": settings.trellis,

@@ -93,7 +93,7 @@ class CudaLoop(Loop):
         placeholders = self.placeholders
         recording_key = (
             stream, spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp),
-            source is None, handles is None, frame.keep_reconstruction, frame.pending_fence is None,
+            bool(spec.refresh), source is None, handles is None, frame.keep_reconstruction, frame.pending_fence is None,
         )  # fmt: skip
         upload = frame.upload if handles is None else frame.buffer.numbers
         in_flight = FrameInFlight(frame.index, frame.ring_slot, upload, frame.host_buffers)

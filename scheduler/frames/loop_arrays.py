@@ -171,7 +171,8 @@ class Arrays(Generic[A]):
         distances = previous.distances if previous else ()
         weighted = self._searched(spec, list_slots) if spec.weights else list_slots
         n_ref, weights = len(spec.list0), spec.weights
-        return list_numbers(weights, spec.distances, n_ref, spec.is_weighted, distances, list_slots, weighted)
+        lists = spec.distances, n_ref, spec.is_weighted, distances, list_slots, weighted
+        return list_numbers(weights, *lists, spec.refresh)
 
     def continued(self, spec: FrameSpec, list_slots: tuple[int, ...], dpb: DecodedPictureBuffer) -> PreviousFrame[A] | None:
         """The frame whose motion the search continues in streams with B frames: the first of list 1, else of list 0, whatever

@@ -19,22 +19,24 @@ from ..bundles import A
 from ..frame_spec import Weights, implicit_weights
 
 Numbers = tuple[int, ...]
+REFRESH = HEADER_BITS - 2  # columns of FrameSpec.refresh: where implicit weights are that only frames with list 1 have
 
 
 @lru_cache(maxsize=256)
 def list_numbers(
     weights: tuple[Weights, ...], distances: Numbers, n_ref: int, is_weighted: bool, previous: Numbers, slots: Numbers,
-    searched: Numbers,
+    searched: Numbers, refresh: Numbers = (),
 ) -> bytes:  # fmt: skip
     """int32[HEADER_BITS - WEIGHTS]: weights, and numbers of both lists, 0 without an entry.
 
     weights, distances, n_ref, is_weighted: as in FrameSpec; previous: distances of the frame whose motion is continued;
-    searched: slots as the search sees them.
+    searched: slots as the search sees them; refresh: as in FrameSpec, of P frames alone.
     """
     numbers = np.zeros(HEADER_BITS, np.int32)
     for at, some in (
         (WEIGHTS, [number for one in weights for number in one]), (DISTANCES, distances), (PREVIOUS_DISTANCES, previous),
         (SLOTS, slots), (SEARCHED_SLOTS, searched), (BI_WEIGHTS, implicit_weights(distances, n_ref, is_weighted)),
+        (REFRESH, refresh),
     ):  # fmt: skip
         numbers[at : at + len(some)] = some
     return numbers[WEIGHTS:].tobytes()
@@ -58,6 +60,7 @@ def list_state(block: A, n_ref: int, n_ref1: int) -> dict[str, A]:
         "searched_slots": numbers(SEARCHED_SLOTS, entries),
         "previous_distances": numbers(PREVIOUS_DISTANCES, MOST_LISTED),
         "bi_weights": numbers(BI_WEIGHTS, max(1, n_ref * n_ref1)),
+        "refresh_columns": numbers(REFRESH, 2),
     }
 
 

@@ -139,6 +139,7 @@ class HybridLoop:
             entries,
             after,
             bool(spec.mb_qp),
+            bool(spec.refresh),
         )
 
     def rewind(self) -> None:

@@ -47,7 +47,7 @@ class FrameTraits:
     numbers of the residency before the frame: `entries` of both lists, None: 0, 1, ... in list 0; `after`: those that are
     held after it, which then have the numbers 0, 1, ...; CURRENT: this frame; None: it and the first ones before it, `limit`
     together.
-    qp_varies: whether macroblocks have QPs of their own, which lie on the host at first.
+    qp_varies: whether macroblocks have QPs of their own, which lie on the host at first; refreshes: see frame_steps.
     then: the frames that follow it before the next one with its traits, for predictions.
     """
 
@@ -67,6 +67,7 @@ class FrameTraits:
     entries: tuple[int, ...] | None = None
     after: tuple[int, ...] | None = None
     qp_varies: bool = False
+    refreshes: bool = False
     then: tuple["FrameTraits", ...] = ()
 
     @classmethod
@@ -100,7 +101,8 @@ class FrameTraits:
     def steps(self) -> list[tuple[tuple[str, ...], int]]:
         """See frame_steps."""
         entries, options = self.n_ref + self.duplicates, (self.me, (), self.subme, self.cabac, self.weighted)
-        return frame_steps(entries, *options, self.n_ref1, self.is_reference, self.size.has_b_frames, self.qp_varies)
+        traits = self.is_reference, self.size.has_b_frames, self.qp_varies, self.refreshes
+        return frame_steps(entries, *options, self.n_ref1, *traits)
 
     @cached_property
     def ref_lists(self) -> RefLists:

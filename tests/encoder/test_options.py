@@ -464,7 +464,7 @@ def test_a_refusal_has_words_of_the_command_line_and_those_of_python(text, optio
 
 def test_lenient_helps_neither_unknown_names_nor_other_streams():
     for given in ({"interlaced": True}, {"profile": "high10"}, {"mernge": 3}, {"bitrate": -1}, {"subme": "many"},
-                  {"subme": math.nan}, {"intra_refresh": True}, {"pix_fmt": "yuv444p"}, {"quality": 5}):  # fmt: skip
+                  {"subme": math.nan}, {"pix_fmt": "yuv444p"}, {"quality": 5}):  # fmt: skip
         with pytest.raises(OptionError) as caught:
             config(lenient=True, **given)
         assert "lenient" not in str(caught.value)
