@@ -94,7 +94,7 @@ def _counted(log: Log, name: str, work: Callable[[], None]) -> None:
     work()
     count = compiling.count() - before
     log(
-        f"{name}: {count} kernels compiled in {time.monotonic() - begin:.0f} s, in {cache.folder}"
+        f"{name}: {count} kernel{'s' * (count != 1)} compiled in {time.monotonic() - begin:.0f} s, in {cache.folder}"
         if count
         else f"{name}: all kernels were compiled before, in {cache.folder}"
     )

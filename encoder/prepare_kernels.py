@@ -226,7 +226,7 @@ def _compile(text: str) -> bool:
                 if not work.is_kept:
                     return False
                 count = work.count
-                say(f"{count} kernels compiled in {time.monotonic() - work.begin:.0f} s")
+                say(f"{count} kernel{'s' * (count != 1)} compiled in {time.monotonic() - work.begin:.0f} s")
             _keep(text, kernels.names)
         except OSError:
             return False

@@ -38,7 +38,7 @@ def choose_device(
     Creates no GPU context: the executor does.
     """
     if requested == "cpu":
-        return "cpu", "requested for"
+        return "cpu", "as requested"
     needs_cpu = None if requested == "hybrid" else missing_on_gpus(me, subme, cabac)
     if needs_cpu:
         option, value, instead = needs_cpu
@@ -63,7 +63,7 @@ def choose_device(
         return "cuda", gpu_name()
     if missing:
         raise DeviceError(f"device {requested}: {missing}; use --device cpu or auto")
-    return requested, f"requested for, {gpu_name()}"
+    return requested, f"as requested, {gpu_name()}"
 
 
 def all_gpus() -> tuple[str, ...]:
@@ -90,7 +90,7 @@ def choose_devices(
         raise DeviceError(f"devices {','.join(names)}: there is no cuda:{max(gpus)}; the driver reports {count_gpus()}")
     if every:
         names = all_gpus()
-    return names, f"requested for, with {', '.join(names)}"
+    return names, f"as requested, with {', '.join(names)}"
 
 
 def resolve_machine(values: OptionValues, options: Mapping[str, object], has_buffer: bool) -> None:
