@@ -132,6 +132,8 @@ class FrameRing:
         in_frames = [frame.buffer for frame in self.frames if isinstance(frame, HostFrame)]
         self._buffers += [buffer for buffer in in_frames if buffer not in self._buffers]
         self._free_buffers = [buffer for buffer in self._buffers if buffer not in in_frames]
+        for buffer in self._buffers:
+            buffer.number = -1  # else it waits for that frame of the later encoder, which makes others meanwhile
         self._copiers = self._start_copiers()
 
     def _start_copiers(self) -> Copiers | None:
