@@ -100,7 +100,7 @@ class FrameSpec(NamedTuple):
     @property
     def luma_weighted(self) -> tuple[int, ...]:
         """The entries of list0 of which the search needs a weighted copy."""
-        return tuple([k for k, weights in enumerate(self.weights) if weights.flags & LUMA_WEIGHTED])
+        return tuple([k for k, weights in enumerate(self.weights) if weights.flags & LUMA_WEIGHTED]) if self.weights else ()
 
     @property
     def duplicates(self) -> int:

@@ -75,8 +75,9 @@ class QpSource:
             with_qps = [(spec, qp, None if adapted is None else adapted().offsets)]
         else:
             with_qps = self._tree.add(Node(spec, qp, self._query(spec), adapted))
-        known = {**self._shown, spec.coding_index: spec.display_index}
-        self._shown = {index: known[index] for index in spec.references_after}
+        if spec.is_reference:
+            known = {**self._shown, spec.coding_index: spec.display_index}
+            self._shown = {index: known[index] for index in spec.references_after}
         if spec.frame_type != B:
             self._last_shown = spec.display_index  # the B frames before it follow in the same call of `add`
         return [self._with_qp(*frame) for frame in with_qps]

@@ -94,8 +94,9 @@ class RateFactor:
             self._sum = self._sum * _DECAY[0] // _DECAY[1] + (qp + rules.ip * (spec.frame_type == I) << _SUM_SHIFT)
             self._weight = self._weight * _DECAY[0] // _DECAY[1] + (1 << _SUM_SHIFT)
             self._last_type = spec.frame_type
-        known = {**self._known, spec.coding_index: (spec, qp)}
-        self._known = {index: known[index] for index in spec.references_after}
+        if spec.is_reference:
+            known = {**self._known, spec.coding_index: (spec, qp)}
+            self._known = {index: known[index] for index in spec.references_after}
         return qp
 
     def _of_other(self, frame_type: str, cost: int) -> int:
