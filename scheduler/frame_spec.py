@@ -1,7 +1,7 @@
 """What is decided about a frame before it is coded: its type, its place in both orders, its references, its QP."""
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..cpu_simd.layout import AVERAGE, LUMA_WEIGHTED, MOST_WEIGHTED
 
@@ -97,6 +97,13 @@ class FrameSpec(NamedTuple):
     predicted: int = 0
     qp_offsets: bytes = b""
 
+    def changed(self, **fields: Any) -> "FrameSpec":
+        """As `_replace`, in half the time, which counts where it is done to every frame. KeyError: a name of no field."""
+        values = list(self)
+        for name, value in fields.items():
+            values[_PLACES[name]] = value
+        return tuple.__new__(FrameSpec, values)
+
     @property
     def luma_weighted(self) -> tuple[int, ...]:
         """The entries of list0 of which the search needs a weighted copy."""
@@ -136,6 +143,9 @@ class FrameSpec(NamedTuple):
     def dts(self) -> int:
         """Decoding time in frames, at most the pts; the first are negative where frames are reordered."""
         return self.coding_index - self.delay
+
+
+_PLACES = {name: place for place, name in enumerate(FrameSpec._fields)}
 
 
 @lru_cache(1024)

@@ -85,6 +85,10 @@ class RateFactor:
             index: (spec, min(limits[1], max(limits[0], qp + change))) for index, (spec, qp) in self._known.items()
         }
 
+    def display_index(self, reference: int) -> int:
+        """Of a reference, by its coding index."""
+        return self._known[reference][0].display_index
+
     def qp(self, spec: FrameSpec, cost: int) -> int:
         """Of the next frame, in 1 / 256. cost: of the frame by its type from the nearest reference; of B frames unused."""
         rules = self._rules

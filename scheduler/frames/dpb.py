@@ -30,11 +30,17 @@ class DecodedPictureBuffer:
         """The first of those that neither a reference nor a busy frame uses, so that few are in use; if there is none, of
         those that no reference uses the one that has not been used for longest.
         """
-        references, busy_from = self._slots.values(), max(1, self._count - self._n_busy + 1)
-        for slot, (last, _) in enumerate(self._used):
-            if last < busy_from and slot not in references:
+        references, busy_from = set(self._slots.values()), self._count - self._n_busy + 1
+        longest: int | None = None
+        for slot, used in enumerate(self._used):
+            if slot in references:
+                continue
+            if not used[0] or used[0] < busy_from:
                 return slot
-        return min([slot for slot in range(len(self._used)) if slot not in references], key=self._used.__getitem__)
+            if longest is None or used < self._used[longest]:
+                longest = slot
+        assert longest is not None
+        return longest
 
     def end(self, spec: FrameSpec, slot: int, list_slots: tuple[int, ...] = ()) -> None:
         """The frame in `slot` is coded: mark references as its spec says (8.2.5). list_slots: slots that it reads."""
