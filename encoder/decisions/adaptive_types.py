@@ -177,11 +177,13 @@ class AdaptiveTypes:
                 types += [*(length - 1) * ["B"], self._breaks.pop(self._anchor, "P")]
                 if types[-1] == "P":
                     self._last_run = length
-                oldest = self._anchor - (self._rules.bframes if types[-1] == "P" else 0)
-                self._sharpness = {frame: value for frame, value in self._sharpness.items() if frame >= oldest}
-                self._runs = {run: cost for run, cost in self._runs.items() if run[0] >= self._anchor}
-                for frame in [frame for frame in self._requested if frame <= self._anchor]:
-                    del self._requested[frame]
+                if self._sharpness:
+                    oldest = self._anchor - (self._rules.bframes if types[-1] == "P" else 0)
+                    self._sharpness = {frame: value for frame, value in self._sharpness.items() if frame >= oldest}
+                if self._runs:
+                    self._runs = {run: cost for run, cost in self._runs.items() if run[0] >= self._anchor}
+                if self._requested:
+                    self._requested = {frame: one for frame, one in self._requested.items() if frame > self._anchor}
         except CostPending:
             return False
         return True
