@@ -133,8 +133,10 @@ class Frame(FrameArrays[np.ndarray]):
     def _pad(self, display: Sequence[tuple[int, ...]]) -> None:
         """Repeat the last column and row up to the coded size; display: (height, width) of the planes."""
         for plane, (height, width) in zip(self.planes, display):
-            plane[:height, width:] = plane[:height, width - 1 : width]
-            plane[height:] = plane[height - 1]
+            if width < plane.shape[1]:
+                plane[:height, width:] = plane[:height, width - 1 : width]
+            if height < plane.shape[0]:
+                plane[height:] = plane[height - 1]
 
     def write_params(self, list_numbers: bytes) -> None:
         """Write `frame_params`: what differs between frames of the same GPU recording. list_numbers: see params.py."""
