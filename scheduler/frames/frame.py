@@ -230,8 +230,7 @@ class HostFrame(Frame):
             copiers.begin(self.buffer.target, (y, u, v), self.upload_fence)
 
     def exchange(self, buffer: "SourceBuffer") -> "SourceBuffer":
-        """Take a loaded buffer, without a copy, for the frame's own, which is returned."""
-        self.loaded()
+        """Take a loaded buffer, without a copy, for the frame's own, which is returned; `loaded` follows."""
         before = self.buffer
         self._take(buffer)
         return before
