@@ -101,7 +101,7 @@ class FrameSpec(NamedTuple):
         """As `_replace`, in half the time, which counts where it is done to every frame. KeyError: a name of no field."""
         values = list(self)
         for name, value in fields.items():
-            values[_PLACES[name]] = value
+            values[_INDICES[name]] = value
         return tuple.__new__(FrameSpec, values)
 
     @property
@@ -145,7 +145,7 @@ class FrameSpec(NamedTuple):
         return self.coding_index - self.delay
 
 
-_PLACES = {name: place for place, name in enumerate(FrameSpec._fields)}
+_INDICES = {name: index for index, name in enumerate(FrameSpec._fields)}
 
 
 @lru_cache(1024)
