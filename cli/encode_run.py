@@ -173,13 +173,14 @@ def start_line(config: Config, video: VideoFormat) -> str:
 def write(run: Run) -> None:
     """Write finished frames to all outputs. If one fails, the message says how many frames the stream holds."""
     try:
-        for frame, row in run.session.hand_out():
+        stats = run.session.stats
+        for frame in run.session.hand_out():
             times = run.clock.of(frame.pts, frame.dts)
             data = run.with_sei(frame.data, frame.index)
             run.sinks.stream.write_packet(data, *times, frame.is_idr, run.clock.duration(frame.pts))
             run.written += 1
             if run.rates:
-                run.rates.add(row)
+                run.rates.add(stats.row(frame))
             if run.arrays:
                 run.arrays.add(frame.data)
             if run.sinks.reconstruction:
@@ -187,8 +188,7 @@ def write(run: Run) -> None:
                     run.sinks.reconstruction.write(b"".join(plane.tobytes() for plane in planes))
             if run.sinks.rows:
                 head = _csv(FrameRow.header()) if run.written == 1 else b""
-                run.sinks.rows.write(head + _csv(row.cells()))
-        stats = run.session.stats
+                run.sinks.rows.write(head + _csv(stats.row(frame).cells()))
         run.progress.update(stats.frames, stats.bytes)
     except Error as error:
         run.progress.finish()

@@ -18,7 +18,7 @@ from .settings.config import Config
 from .settings.frame_requests import Request
 
 AnySource = TypeVar("AnySource")
-Answer = TypeVar("Answer")
+_FAILURES = GpuLost, DeviceMemoryError, DeviceUnavailable  # of a device; those of the public interface are DeviceLost
 _SHARE = 32  # of the frames that are ready, this part leaves in addition to one: the tree makes ten ready at once
 
 
@@ -55,7 +55,10 @@ class DecisionQueue(Generic[AnySource]):
     @property
     def reads_from(self) -> int:
         """Without copies: this frame in display order and later ones may still be read."""
-        return self._decided(lambda: self._decider.reads_from)
+        try:
+            return self._decider.reads_from
+        except _FAILURES as error:
+            raise DeviceLost(str(error)) from None
 
     def __len__(self) -> int:
         return len(self._sources)
@@ -93,7 +96,11 @@ class DecisionQueue(Generic[AnySource]):
         if self._ended or not self.is_whole:
             return
         self._ended, self.is_decided = True, False
-        self._plan(self._decided(self._decider.flush), 0)
+        try:
+            specs = self._decider.flush()
+        except _FAILURES as error:
+            raise DeviceLost(str(error)) from None
+        self._plan(specs, 0)
         self.is_decided = True
         yield from self._left(False)
 
@@ -116,15 +123,12 @@ class DecisionQueue(Generic[AnySource]):
         self.is_decided = False
         self._decider.requests.of_caller(request)
         self._sources[number] = source
-        self._plan(self._decided(lambda: self._decider.add(planes)), self._planned)
-        self.is_decided = True
-
-    def _decided(self, decide: Callable[[], Answer]) -> Answer:
-        """Errors of a device are those of the public interface."""
         try:
-            return decide()
-        except (GpuLost, DeviceMemoryError, DeviceUnavailable) as error:
+            specs = self._decider.add(planes)
+        except _FAILURES as error:
             raise DeviceLost(str(error)) from None
+        self._plan(specs, self._planned)
+        self.is_decided = True
 
     def _plan(self, specs: Sequence[FrameSpec], stay: int) -> None:
         """stay: frames that are decided and wait for others."""

@@ -45,4 +45,5 @@ class EncodedFrame:
     stage_seconds: dict[str, float]
     reconstruction: tuple[np.ndarray, np.ndarray, np.ndarray] | None  # cropped, as a decoder returns it
     in_buffer: InBuffer | None = None  # where a buffer is promised
+    ssim: float | None = None  # of luma, where statistics have it
     refused: bool = False  # samples of its source, on a GPU, are far outside of their range

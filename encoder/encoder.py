@@ -107,8 +107,9 @@ class Encoder:
         if keyframe or qp is not None or frame_type is not None or qp_offsets is not None:
             coding = self.config.coding
             request = request_of(keyframe, qp, frame_type, qp_offsets, (coding.mb_height, coding.mb_width))
-        self._times.give(None, pts)
-        self._times.enter()
+        if pts is not None or self._times.used is not False:
+            self._times.give(None, pts)
+            self._times.enter()
         try:
             self._encode(frame, stream, request)
         except InputError as error:

@@ -56,8 +56,9 @@ def _modifications(
 def relations(spec: FrameSpec) -> tuple[tuple[int, ...], ...]:
     """What the syntax of lists and marking follows from: the references before the frame, and which it uses and leaves."""
     index, number, count = spec.coding_index, spec.frame_num, spec.pic_order_cnt
-    lists = [tuple([index - other for other in frames]) for frames in (spec.list0, spec.list1, spec.references_after)]
-    return *lists, *[(index - one, number - its, count - other) for one, its, other, _ in spec.references_before]
+    named = tuple([index - other for other in (*spec.list0, *spec.list1, *spec.references_after)])
+    before = [(index - one, number - its, count - other) for one, its, other, _ in spec.references_before]
+    return (len(spec.list0), len(spec.list1), len(spec.references_after)), named, *before
 
 
 def marking_operations(spec: FrameSpec, max_num_ref_frames: int) -> list[MarkingOperation]:

@@ -27,7 +27,7 @@ def take_packets(session: Session, keep_reconstruction: bool = False) -> list[Pa
     packets = [
         Packet(frame.data, frame.pts, frame.dts, 1, frame.is_idr, frame.frame_type, float(frame.avg_qp),
                frame.reconstruction if keep_reconstruction else None)
-        for frame, _ in session.ready
+        for frame in session.ready
     ]  # fmt: skip
     session.hand_out()
     return packets

@@ -57,7 +57,7 @@ class Pipeline(FramePipeline):
         warn: Callable[[str], None] | None = None,
         trace: Trace | None = None,
     ) -> None:
-        self.config = config
+        self.config, self._display = config, config.coding.display
         self.trace = trace
         self.keep_reconstruction = keep_reconstruction
         self.writer = SliceWriter(config)
@@ -114,7 +114,7 @@ class Pipeline(FramePipeline):
 
     def _load(self, frame: Frame, source: HostSource | Read) -> Sequence[np.ndarray]:
         """Put a source into the frame; its planes, uint8 of display size."""
-        ring, display = self.executor.ring, self.config.coding.display
+        ring, display = self.executor.ring, self._display
         if not isinstance(source, tuple | np.ndarray):
             source = self._read(source)
         elif isinstance(source, RgbFrame):
@@ -138,7 +138,7 @@ class Pipeline(FramePipeline):
         buffer = self.next_buffer()
         if buffer is None:
             if self._read_buffer is None:
-                self._read_buffer = np.empty(sum(height * width for height, width in self.config.coding.display), np.uint8)
+                self._read_buffer = np.empty(sum(height * width for height, width in self._display), np.uint8)
             buffer = self._read_buffer
         read(buffer)
         return buffer

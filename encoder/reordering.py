@@ -38,6 +38,7 @@ class ReorderingPipeline(FramePipeline):
         self._display, self._mb_height = config.coding.display, config.coding.mb_height
         self._next: deque[SourceBuffer] = deque()  # of the next frames
         self._free: deque[SourceBuffer] = deque()
+        self._unread_before = 0  # frames before this one are read no more, as far as was asked
         self._done: list[EncodedFrame] = []  # of this call, by frames before the last one
         self._is_stopped = False
         self._pipeline = Pipeline(config, keep_reconstruction, warn, trace)
@@ -127,13 +128,19 @@ class ReorderingPipeline(FramePipeline):
     def _buffer(self, ahead: int = 0) -> SourceBuffer:
         """The buffer of a frame that follows: one that nothing reads any more, or a new one."""
         while len(self._next) <= ahead:
-            if self._free and self._free[0].number < self._decisions.reads_from:
+            if self._free and self._is_unread(self._free[0].number):
                 self._next.append(self._free.popleft())
             elif self._exchanges:
                 self._next.append(self._pipeline.executor.ring.source_buffer())
             else:
                 self._next.append(SourceBuffer(self._mb_height, self._display, np.empty))
         return self._next[ahead]
+
+    def _is_unread(self, number: int) -> bool:
+        """Whether nothing reads this frame any more."""
+        if number >= self._unread_before:
+            self._unread_before = self._decisions.reads_from
+        return number < self._unread_before
 
     def _enter(self, buffer: SourceBuffer) -> list[EncodedFrame]:
         """The frame in the next buffer enters."""

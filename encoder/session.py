@@ -22,7 +22,7 @@ from .settings.config import Config
 from .settings.frame_requests import Request
 from .settings.pass_file import WRITING, PassFile
 from .settings.reconfigure import reconfigured
-from .statistics import FrameRow, Statistics
+from .statistics import Statistics
 
 _POLL = 0.001  # seconds between looks at a call that ends
 OPEN, FAILED, FLUSHING, FLUSHED, CLOSED = "open", "failed", "flushing", "flushed", "closed"
@@ -41,7 +41,7 @@ class Session:
         self.stats = Statistics(config.coding.width, config.coding.height, config.video.fps, *config.reports)
         self._pass_file = PassFile(config.values) if config.rate.pass_ in WRITING else None  # gets all frames
         self.state = OPEN
-        self.ready: list[tuple[EncodedFrame, FrameRow]] = []  # finished, in coding order, not handed out yet
+        self.ready: list[EncodedFrame] = []  # finished, in coding order, not handed out yet
         self._n_handed_out = 0  # frames handed out
         self._failure: BaseException | None = None
         self._process = os.getpid()
@@ -105,7 +105,7 @@ class Session:
         if self.state != FLUSHED:
             self._run(self._drain)
 
-    def hand_out(self) -> list[tuple[EncodedFrame, FrameRow]]:
+    def hand_out(self) -> list[EncodedFrame]:
         """Return and clear `ready`. No call stands between the assignment and the return, so that an interrupt comes before
         both or after both.
         """
@@ -226,7 +226,8 @@ class Session:
             if frame.coding_index > expected:
                 raise Error(f"frames {expected} to {frame.coding_index - 1} are lost: the stream ends before them")
             if frame.coding_index == expected:
-                self.ready.append((frame, self.stats.add(frame)))
+                self.stats.add(frame)
+                self.ready.append(frame)
                 if self._pass_file is not None:
                     self._pass_file.add(frame)
 

@@ -170,6 +170,7 @@ class SliceWriter:
         self.pps = picture_parameter_set(config.coding, config.rate.qp)
         self._of_display = of_display(config.video)
         self._headers: dict[tuple[object, ...], SliceHeaders] = {}
+        self._n_mb, self._pitch = config.coding.n_mb, (config.coding.mb_width + 1) * ENTRY_BYTES  # of slice data, bytes a row
         self.parameter_sets = nal_unit(NAL_SPS, MOST_NEEDED, write_sps(self.sps)) + nal_unit(
             NAL_PPS, MOST_NEEDED, write_pps(self.pps)
         )
@@ -177,7 +178,7 @@ class SliceWriter:
     def access_unit(self, frame: Frame) -> bytes:
         """7.4.1.2: the NAL units of one frame, Annex B; parameter sets precede every IDR frame and recovery point."""
         spec = frame.spec
-        units: list[bytes | memoryview] = [*self._units_before_slices(spec, frame.sei)]
+        units = self._units_before_slices(spec, frame.sei)
         unit_type, ref_idc = NAL_IDR if spec.is_idr else NAL_SLICE, spec.nal_ref_idc
         size = 0  # NumBytesInVclNALunits
         for n, (row0, row1) in enumerate(spec.slices):
@@ -185,7 +186,7 @@ class SliceWriter:
             size += 1 + len(units[-1])
         if self.coding.cabac:
             bins = sum(frame.slice_bins[: len(spec.slices)].tolist())
-            units.append(cabac_zero_words(bins, size, self.coding.n_mb))
+            units.append(cabac_zero_words(bins, size, self._n_mb))
         return b"".join(units)
 
     def sei(self, times: Times | None) -> bytes:
@@ -195,9 +196,9 @@ class SliceWriter:
             return b""
         return timing_sei(self.sps, times if vui.nal_hrd_parameters_present_flag else None)
 
-    def _units_before_slices(self, spec: FrameSpec, sei: bytes = b"") -> list[bytes]:
+    def _units_before_slices(self, spec: FrameSpec, sei: bytes = b"") -> list[bytes | memoryview]:
         """7.4.1.2.3: delimiter, parameter sets, SEI, in this order, as far as the frame has them; sei: RBSP of its times."""
-        units = []
+        units: list[bytes | memoryview] = []
         if self.config.stream.aud:
             units.append(nal_unit(NAL_AUD, 0, write_access_unit_delimiter(PRIMARY_PIC_TYPES[spec.frame_type])))
         refresh = of_refresh(spec, self.coding)
@@ -266,8 +267,8 @@ class SliceWriter:
         if bits < 0:
             raise RuntimeError(TOO_LONG)
         header = self._header_as_bytes(frame, n)
-        pitch, size = (self.coding.mb_width + 1) * ENTRY_BYTES, -(-bits // 8)
-        data = frame.slice_data[row0 * pitch : row1 * pitch]
+        size = -(-bits // 8)
+        data = frame.slice_data[row0 * self._pitch : row1 * self._pitch]
         return escape(data[:size].tobytes()) if _begin_slice()(data, header, size) else data[:size].data
 
     def _header(self, spec: FrameSpec, row0: int, frame_num: int) -> SliceHeader:

@@ -1,8 +1,10 @@
 """Statistics of an encode: per frame, and a summary in x264's wording."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import repeat
 from math import inf, log10, prod
 from typing import Any, NamedTuple
 
@@ -38,6 +40,7 @@ _INTER = [mb_type for mb_type in COUNTED_TYPES if mb_type > I_PCM and mb_type no
 # Results of a frame (scheduler/arrays.py) whose sums over the frame are columns of the CSV file, in their order
 SUMMED: tuple[str, ...] = ()
 KINDS = ("headers", "vectors", "luma", "chroma")  # of bits
+_TOGETHER = 64  # frames of a type whose numbers are summed at once
 _NO_RANGE = 51, 0  # of QPs, with that of any frame it is that of the frame
 # Columns of InBuffer: bits in the buffer at the removal of the frame, left then, its size; bytes of filler data; encodes
 IN_BUFFER = ("buffer_bits", "buffer_left", "buffer_size", "filler", "tries")
@@ -161,38 +164,33 @@ class _Sums:
     qp_range: tuple[int, int] = _NO_RANGE
     spread: int = 0  # largest QP minus the least of each frame
     qp_by: Counter[str] = field(default_factory=Counter)  # frames by what their QPs follow from
-    ssd: list[int] = field(default_factory=lambda: [0, 0, 0])
-    psnr: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0, 0.0])  # Y, U, V, all
+    ssd: list[int] = field(default_factory=lambda: [0, 0, 0, 0])  # Y, U, V, all
+    psnr: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0, 0.0])  # as ssd
     ssim: float = 0.0
     mbs: np.ndarray = field(default_factory=lambda: np.zeros(len(MB_TYPE_NAMES), np.int64))
     transform_8x8: int = 0
     predicted: int = 0  # bits
     bits_by_kind: np.ndarray = field(default_factory=lambda: np.zeros(len(KINDS), np.int64))
 
-    def add(self, row: FrameRow, ssd: tuple[int, int, int], counts: np.ndarray) -> None:
-        """Add a frame."""
-        self.frames += 1
-        self.bytes += row.bytes
-        self.qp += row.qp
-        (least, most), (least_yet, most_yet) = row.qp_range, self.qp_range
-        if least < least_yet or most > most_yet:
-            self.qp_range = _both(row.qp_range, self.qp_range)
-        self.spread += most - least
-        self.qp_by[row.qp_by] += 1
-        errors, ratios = self.ssd, self.psnr
-        for k in range(3):
-            errors[k] += ssd[k]
-        ratios[0] += row.psnr_y
-        ratios[1] += row.psnr_u
-        ratios[2] += row.psnr_v
-        ratios[3] += row.psnr
-        if row.ssim is not None:
-            self.ssim += row.ssim
-        self.mbs += counts
-        self.transform_8x8 += row.transform_8x8
-        self.predicted += row.predicted
-        if row.bits_by_kind is not None:
-            self.bits_by_kind += row.bits_by_kind
+    def add(self, frames: Sequence[tuple[Any, ...]], samples: Sequence[int]) -> None:
+        """Add frames, see Statistics.add; samples: of the planes, and of all."""
+        sizes, qps, ranges, reasons, errors, ratios, counts, transforms, predicted, kinds = zip(*frames)
+        least, most = zip(*ranges)
+        self.frames += len(frames)
+        self.bytes = sum(sizes, self.bytes)
+        self.qp = sum(qps, self.qp)
+        self.qp_range = _both((min(least), max(most)), self.qp_range)
+        self.spread = sum(most, self.spread) - sum(least)
+        self.qp_by.update(reasons)
+        planes = *zip(*errors), [sum(of_planes) for of_planes in errors]
+        self.ssd = [sum(ssds, before) for ssds, before in zip(planes, self.ssd)]
+        self.psnr = [sum(map(psnr, ssds, repeat(n)), before) for ssds, n, before in zip(planes, samples, self.psnr)]
+        self.ssim = sum(ratios, self.ssim)
+        self.mbs += np.concatenate(counts).reshape(len(frames), -1).sum(0)
+        self.transform_8x8 = sum(transforms, self.transform_8x8)
+        self.predicted = sum(predicted, self.predicted)
+        if known := [bits for bits in kinds if bits is not None]:
+            self.bits_by_kind += np.sum(known, 0)
 
     def __add__(self, other: "_Sums") -> "_Sums":
         return _Sums(
@@ -255,10 +253,12 @@ class Statistics:
 
     def __init__(self, width: int, height: int, fps: Fraction, with_psnr: bool = True, with_ssim: bool = False):
         self.fps, self.with_psnr, self.with_ssim = fps, with_psnr, with_ssim
-        self._samples = (width * height, *(2 * (prod(chroma_shape(height, width)),)))
-        self._all_samples = sum(self._samples)
+        y, chroma = width * height, prod(chroma_shape(height, width))
+        self._samples = y, chroma, chroma, y + 2 * chroma  # of the planes, and of all
         self._size = (height, width)
+        self.frames = self.bytes = 0  # finished frames, and the bytes of their access units
         self._by_type = {"I": _Sums(), "P": _Sums(), "B": _Sums()}
+        self._waiting: dict[str, list[tuple[Any, ...]]] = {frame_type: [] for frame_type in self._by_type}
         self._sources: dict[int, np.ndarray] = {}  # luma of frames that are not finished, by display index
         self._expected = 0  # frames given to `expect`
         self.stage_seconds: dict[str, float] = {}
@@ -270,15 +270,38 @@ class Statistics:
             self._sources[self._expected] = luma.copy()
             self._expected += 1
 
-    def add(self, frame: EncodedFrame) -> FrameRow:
-        """Add a finished frame; return its row."""
-        value = None
+    def add(self, frame: EncodedFrame) -> None:
+        """Add a finished frame. Its numbers wait for those of others: sums of many take a third of the time."""
         if self.with_ssim:
             assert frame.reconstruction is not None
             height, width = self._size
-            value = ssim(self._sources.pop(frame.index), frame.reconstruction[0][:height, :width])
-        y, u, v = map(psnr, frame.ssd, self._samples)
-        row = FrameRow(
+            frame.ssim = ssim(self._sources.pop(frame.index), frame.reconstruction[0][:height, :width])
+        if frame.in_buffer is not None:
+            self.buffer.add(frame.index, frame.in_buffer)
+        for stage, seconds in frame.stage_seconds.items():
+            self.stage_seconds[stage] = self.stage_seconds.get(stage, 0.0) + seconds
+        size, waiting = len(frame.data), self._waiting[frame.frame_type]
+        waiting.append((
+            size, frame.avg_qp, frame.qp_range, frame.qp_by, frame.ssd, frame.ssim or 0.0, frame.mb_counts,
+            frame.transform_8x8, frame.predicted, frame.bits_by_kind,
+        ))  # fmt: skip
+        self.frames += 1
+        self.bytes += size
+        if len(waiting) == _TOGETHER:
+            self._sums()
+
+    def _sums(self) -> dict[str, _Sums]:
+        """Those of each type."""
+        for frame_type, waiting in self._waiting.items():
+            if waiting:
+                self._waiting[frame_type] = []
+                self._by_type[frame_type].add(waiting, self._samples)
+        return self._by_type
+
+    def row(self, frame: EncodedFrame) -> FrameRow:
+        """The row of a frame that was added."""
+        y, u, v, all_planes = map(psnr, (*frame.ssd, sum(frame.ssd)), self._samples)
+        return FrameRow(
             frame.index,
             frame.coding_index,
             frame.frame_type,
@@ -290,8 +313,8 @@ class Statistics:
             y,
             u,
             v,
-            psnr(sum(frame.ssd), self._all_samples),
-            value,
+            all_planes,
+            frame.ssim,
             tuple(frame.mb_counts.tolist()),
             frame.transform_8x8,
             frame.bits_by_kind,
@@ -299,26 +322,10 @@ class Statistics:
             frame.predicted,
             frame.sums,
         )
-        if frame.in_buffer is not None:
-            self.buffer.add(frame.index, frame.in_buffer)
-        self._by_type[frame.frame_type].add(row, frame.ssd, frame.mb_counts)
-        for stage, seconds in frame.stage_seconds.items():
-            self.stage_seconds[stage] = self.stage_seconds.get(stage, 0.0) + seconds
-        return row
 
     @property
     def _all(self) -> _Sums:
-        return sum(self._by_type.values(), _Sums())
-
-    @property
-    def frames(self) -> int:
-        """Number of finished frames."""
-        return sum(sums.frames for sums in self._by_type.values())
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the finished access units."""
-        return sum(sums.bytes for sums in self._by_type.values())
+        return sum(self._sums().values(), _Sums())
 
     @property
     def kbps(self) -> float:
@@ -328,7 +335,7 @@ class Statistics:
     def lines(self) -> list[str]:
         """The summary in x264's wording."""
         out = []
-        by_type = self._by_type.items()
+        by_type, total = self._sums().items(), self._all
         for frame_type, sums in by_type:
             if sums.frames:
                 quality = f"  PSNR Mean {self._psnr_mean(sums)} Global:{self._global(sums):.2f}"
@@ -338,20 +345,20 @@ class Statistics:
                     f"size:{sums.bytes / sums.frames:6.0f}{quality}"
                 )
         out += [f"mb {frame_type}  {_mb_percent(frame_type, sums.mbs)}" for frame_type, sums in by_type if sums.frames]
-        if self._all.transform_8x8:
-            out.append(_transform_percent(self._all))
+        if total.transform_8x8:
+            out.append(_transform_percent(total))
         out += [_qps(frame_type, sums) for frame_type, sums in by_type if sums.qp_range[0] < sums.qp_range[1]]
         out += [_bits_percent(frame_type, sums.bits_by_kind) for frame_type, sums in by_type if sums.bits_by_kind.any()]
         if not self.frames:
             return out
         out += self.buffer.lines()
         if self.with_ssim:
-            mean = self._all.ssim / self.frames
+            mean = total.ssim / self.frames
             out.append(f"SSIM Mean Y:{mean:.7f} ({_ssim_db(mean):.3f}db) [{SSIM_DEFINITION}]")
         if self.with_psnr:
-            planes = [psnr(ssd, samples * self.frames) for ssd, samples in zip(self._all.ssd, self._samples)]
+            planes = [psnr(ssd, samples * self.frames) for ssd, samples in zip(total.ssd, self._samples)]
             out.append(f"PSNR Global Y:{planes[0]:.3f} U:{planes[1]:.3f} V:{planes[2]:.3f}")
-            out.append(f"PSNR Mean {self._psnr_mean(self._all, 3)} Global:{self._global(self._all):.3f} kb/s:{self.kbps:.2f}")
+            out.append(f"PSNR Mean {self._psnr_mean(total, 3)} Global:{self._global(total):.3f} kb/s:{self.kbps:.2f}")
         else:
             out.append(f"kb/s:{self.kbps:.2f}")
         return out
@@ -359,12 +366,12 @@ class Statistics:
     def why(self) -> list[str]:
         """What the QPs of each type follow from, with the number of frames."""
         return [f"QP {frame_type}  by " + ", ".join(f"{name}: {count}" for name, count in sums.qp_by.most_common())
-                for frame_type, sums in self._by_type.items() if sums.frames]  # fmt: skip
+                for frame_type, sums in self._sums().items() if sums.frames]  # fmt: skip
 
     def summary(self) -> dict[str, Any]:
         """The summary for programs."""
         result: dict[str, Any] = {"frames": self.frames, "bytes": self.bytes, "kbps": self.kbps, "fps": str(self.fps)}
-        for frame_type, sums in (*self._by_type.items(), ("all", self._all)):
+        for frame_type, sums in (*self._sums().items(), ("all", self._all)):
             if not sums.frames:
                 continue
             entry: dict[str, Any] = {"frames": sums.frames, "bytes": sums.bytes, "avg_qp": sums.qp / sums.frames,
@@ -398,7 +405,7 @@ class Statistics:
         return f"Y:{y:.{digits}f} U:{u:.{digits}f} V:{v:.{digits}f} Avg:{both:.{digits}f}"
 
     def _global(self, sums: _Sums) -> float:
-        return psnr(sum(sums.ssd), sum(self._samples) * sums.frames)
+        return psnr(sums.ssd[3], self._samples[3] * sums.frames)
 
 
 def _ssim_db(value: float) -> float:

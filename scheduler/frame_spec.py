@@ -1,7 +1,7 @@
 """What is decided about a frame before it is coded: its type, its place in both orders, its references, its QP."""
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..cpu_simd.layout import AVERAGE, LUMA_WEIGHTED, MOST_WEIGHTED
 
@@ -100,10 +100,17 @@ class FrameSpec(NamedTuple):
     qp_offsets: bytes = b""
     refresh: tuple[int, ...] = ()
 
+    def changed(self, **fields: Any) -> "FrameSpec":
+        """As `_replace`, in half the time, which counts where it is done to every frame. KeyError: a name of no field."""
+        values = list(self)
+        for name, value in fields.items():
+            values[_INDICES[name]] = value
+        return tuple.__new__(FrameSpec, values)
+
     @property
     def luma_weighted(self) -> tuple[int, ...]:
         """The entries of list0 of which the search needs a weighted copy."""
-        return tuple([k for k, weights in enumerate(self.weights) if weights.flags & LUMA_WEIGHTED])
+        return tuple([k for k, weights in enumerate(self.weights) if weights.flags & LUMA_WEIGHTED]) if self.weights else ()
 
     @property
     def duplicates(self) -> int:
@@ -139,6 +146,9 @@ class FrameSpec(NamedTuple):
     def dts(self) -> int:
         """Decoding time in frames, at most the pts; the first are negative where frames are reordered."""
         return self.coding_index - self.delay
+
+
+_INDICES = {name: index for index, name in enumerate(FrameSpec._fields)}
 
 
 @lru_cache(1024)

@@ -214,7 +214,7 @@ def in_use(encoder: "Encoder") -> Iterator[None]:
 
 
 def finished_of(encoder: "Encoder") -> list[Any]:
-    """(EncodedFrame, FrameRow) of the frames that are finished and were not handed out."""
+    """The frames that are finished and were not handed out."""
     return encoder._session.hand_out()
 
 

@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 
+from ...process import cached_property
 from ...scheduler.frame_spec import B, I, P
 from ...scheduler.lookahead.brightness import is_same_picture
 from ...scheduler.lookahead.costs import CostPending, CostQuery, LookaheadCosts, Source
@@ -59,27 +60,27 @@ class TypeRules:
             0 if config.machine.waits_for_packets else _LAG,
         )
 
-    @property
+    @cached_property
     def guard(self) -> int:
         """Frames on each side of a scene cut that must differ."""
         return max(_GUARD, self.bframes + 1) if self.b_adapt == BEST else _GUARD
 
-    @property
+    @cached_property
     def most_waiting(self) -> int:
         """Frames that wait for their type at most, if costs are there at once."""
         return self.window + self.guard - 1
 
-    @property
+    @cached_property
     def by_runs(self) -> bool:
         """Whether what is asked depends on where the last run ended."""
         return self.b_adapt == FAST and self.bframes > 0
 
-    @property
+    @cached_property
     def due(self) -> int:
         """Where costs come in batches: frames that wait when a run is decided. Fewer wait when its costs are asked for."""
         return self.most_waiting + max(_GROUP, self.bframes + 1 if self.by_runs else 0)
 
-    @property
+    @cached_property
     def window(self) -> int:
         """Frames behind the last decided one that the next decision takes into account."""
         longest = self.bframes + 1
@@ -176,11 +177,13 @@ class AdaptiveTypes:
                 types += [*(length - 1) * ["B"], self._breaks.pop(self._anchor, "P")]
                 if types[-1] == "P":
                     self._last_run = length
-                oldest = self._anchor - (self._rules.bframes if types[-1] == "P" else 0)
-                self._sharpness = {frame: value for frame, value in self._sharpness.items() if frame >= oldest}
-                self._runs = {run: cost for run, cost in self._runs.items() if run[0] >= self._anchor}
-                for frame in [frame for frame in self._requested if frame <= self._anchor]:
-                    del self._requested[frame]
+                if self._sharpness:
+                    oldest = self._anchor - (self._rules.bframes if types[-1] == "P" else 0)
+                    self._sharpness = {frame: value for frame, value in self._sharpness.items() if frame >= oldest}
+                if self._runs:
+                    self._runs = {run: cost for run, cost in self._runs.items() if run[0] >= self._anchor}
+                if self._requested:
+                    self._requested = {frame: one for frame, one in self._requested.items() if frame > self._anchor}
         except CostPending:
             return False
         return True

@@ -46,7 +46,7 @@ class FrameOrder:
         self._gop, self._idr_display, self._idr_id = -1, 0, config.types.first_idr_pic_id
         self._frame_num = 0  # of the next frame (7.4.3)
         self._references: tuple[ReferenceFrame, ...] = ()  # latest in display order first
-        self._last: tuple[int, ...] = ()  # the same as coding indices, in streams without B frames
+        self._last: tuple[int, ...] = ()  # the same as coding indices
         self._qps = {(t, is_used): qp_of(config.rate, t, is_used) for t in (I, P, B) for is_used in (True, False)}
         self._delay = config.coding.max_num_reorder_frames
         of_b = reference_levels(config.coding.bframes, self._pyramid)
@@ -117,6 +117,7 @@ class FrameOrder:
         if is_reference:
             now = ReferenceFrame(self._coded, self._frame_num, count, frame_type == B)
             self._references = self._kept((*references[:later], now, *references[later:]))
+            self._last = tuple([frame.coding_index for frame in self._references])
         # positional: a tuple made by keywords takes three times as long
         spec = FrameSpec(
             display,
@@ -131,7 +132,7 @@ class FrameOrder:
             self._qps[frame_type, is_reference],
             CABAC_INIT_IDC,
             tuple([frame.coding_index for frame in list0]),
-            tuple([frame.coding_index for frame in self._references]),
+            self._last,
             self._slices,
             (),
             tuple([(count - frame.pic_order_cnt) // 2 for frame in (*list0, *list1)]),

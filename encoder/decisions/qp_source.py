@@ -32,7 +32,6 @@ class QpSource:
         self._aq = AdaptedFrames(config, costs, start) if config.coding.aq_mode else None
         self._predicts_b = config.hrd.buffer is not None or (config.rate.bitrate > 0 and config.rate.first_pass is None)
         self._changes: deque[tuple[int, CrfRules]] = deque()
-        self._shown: dict[int, int] = {}  # display index of each reference
         self._last_shown = 0
 
     @property
@@ -66,17 +65,16 @@ class QpSource:
         """Those that are decided by the next frame."""
         while self._changes and self._changes[0][0] <= spec.display_index:
             self._factor.change(self._changes.popleft()[1])
-        if cost := self._cost(spec):
-            spec = spec._replace(cost=cost)
+        query = self._query(spec)
+        if cost := self._cost(spec.frame_type, query):
+            spec = spec.changed(cost=cost)
         qp = self._factor.qp(spec, spec.cost)
         adapted = None if self._aq is None else self._aq.take(spec.display_index)
         with_qps: Iterable[FrameWithQp]
         if self._tree is None:
             with_qps = [(spec, qp, () if adapted is None else (adapted().offsets,))]
         else:
-            with_qps = self._tree.add(Node(spec, qp, self._query(spec), adapted))
-        known = {**self._shown, spec.coding_index: spec.display_index}
-        self._shown = {index: known[index] for index in spec.references_after}
+            with_qps = self._tree.add(Node(spec, qp, query, adapted))
         if spec.frame_type != B:
             self._last_shown = spec.display_index  # the B frames before it follow in the same call of `add`
         return [self._with_qp(*frame) for frame in with_qps]
@@ -95,9 +93,9 @@ class QpSource:
             mean = sum(int(some.sum()) for some in offsets) // offsets[0].size if offsets else 0
             spec = spec._replace(over_factor=qp + mean - self._crf)
         if not offsets:
-            return spec._replace(qp=scaled(qp, 1, QP_SHIFT), qp_by=qp_by)
+            return spec.changed(qp=scaled(qp, 1, QP_SHIFT), qp_by=qp_by)
         qps, total = mb_qps(qp, offsets[0], *self._limits, *offsets[1:])
-        return spec._replace(qp=(2 * total + qps.size) // (2 * qps.size), mb_qp=qps.tobytes(), qp_by=qp_by)
+        return spec.changed(qp=(2 * total + qps.size) // (2 * qps.size), mb_qp=qps.tobytes(), qp_by=qp_by)
 
     def _qp_by(self, spec: FrameSpec) -> str:
         """QPs of B frames, and without tree those of I frames behind others, follow from those of other types."""
@@ -105,23 +103,23 @@ class QpSource:
             return "tree"
         return "complexity" if spec.frame_type == P or spec.coding_index == 0 else "type"
 
-    def _cost(self, spec: FrameSpec) -> int:
+    def _cost(self, frame_type: str, query: CostQuery) -> int:
         """Of I and P frames; of B frames where their sizes are predicted by it, else 0."""
         while True:
             try:
-                if spec.frame_type == I:
-                    return self._costs.intra(spec.display_index)
-                if spec.frame_type == P:
-                    return self._costs.p(self._shown[spec.list0[0]], spec.display_index)
-                return self._costs.b(*self._query(spec)) if self._predicts_b else 0
+                if frame_type == I:
+                    return self._costs.intra(*query)
+                if frame_type == P:
+                    return self._costs.p(*query)
+                return self._costs.b(*query) if self._predicts_b else 0
             except CostPending:
                 self._costs.wait()
 
     def _query(self, spec: FrameSpec) -> CostQuery:
-        """For the tree: nearest references and frame."""
-        shown, display_index = self._shown, spec.display_index
+        """What its cost follows from: nearest references and frame, by their display indices."""
+        shown, display_index = self._factor.display_index, spec.display_index
         if spec.frame_type == I:
             return (display_index,)
         if spec.frame_type == P:
-            return shown[spec.list0[0]], display_index
-        return shown[spec.list0[0]], shown[spec.list1[0]], display_index
+            return shown(spec.list0[0]), display_index
+        return shown(spec.list0[0]), shown(spec.list1[0]), display_index

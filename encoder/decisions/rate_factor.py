@@ -85,6 +85,10 @@ class RateFactor:
             index: (spec, min(limits[1], max(limits[0], qp + change))) for index, (spec, qp) in self._known.items()
         }
 
+    def display_index(self, reference: int) -> int:
+        """Of a reference, by its coding index."""
+        return self._known[reference][0].display_index
+
     def qp(self, spec: FrameSpec, cost: int) -> int:
         """Of the next frame, in 1 / 256. cost: of the frame by its type from the nearest reference; of B frames unused."""
         rules = self._rules
@@ -94,8 +98,9 @@ class RateFactor:
             self._sum = self._sum * _DECAY[0] // _DECAY[1] + (qp + rules.ip * (spec.frame_type == I) << _SUM_SHIFT)
             self._weight = self._weight * _DECAY[0] // _DECAY[1] + (1 << _SUM_SHIFT)
             self._last_type = spec.frame_type
-        known = {**self._known, spec.coding_index: (spec, qp)}
-        self._known = {index: known[index] for index in spec.references_after}
+        if spec.is_reference:
+            known = {**self._known, spec.coding_index: (spec, qp)}
+            self._known = {index: known[index] for index in spec.references_after}
         return qp
 
     def _of_other(self, frame_type: str, cost: int) -> int:

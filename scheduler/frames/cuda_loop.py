@@ -71,8 +71,9 @@ class CudaLoop(Loop):
             frame.mark_levels_dirty()
         executor, k, source = self.executor, frame.index % len(self.frames_on_device), frame.device_source
         device_frame, spec = self.frames_on_device[k], frame.spec
+        n_ref, n_ref1 = len(spec.list0), len(spec.list1)
         slot, list_slots = binding.slot, binding.list_slots
-        stream, waits = self._stream_schedule.enter(frame.index, slot, list_slots, bool(spec.n_ref1), spec.is_reference)
+        stream, waits = self._stream_schedule.enter(frame.index, slot, list_slots, n_ref1 > 0, spec.is_reference)
         executor.enter(stream, waits)
         handles = source.buffered.buffer.handles if source is not None and source.buffered is not None else None
         if source is not None and (handles is None or not executor.records):
@@ -92,12 +93,12 @@ class CudaLoop(Loop):
             return device_frame
         placeholders = self.placeholders
         recording_key = (
-            stream, spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp),
+            stream, n_ref, n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp),
             bool(spec.refresh), source is None, handles is None, frame.keep_reconstruction, frame.pending_fence is None,
         )  # fmt: skip
         upload = frame.upload if handles is None else frame.buffer.numbers
         in_flight = FrameInFlight(frame.index, frame.ring_slot, upload, frame.host_buffers)
-        addresses = placeholders.addresses(k, slot, list_slots, binding.previous, spec.n_ref, handles or NO_SOURCE)
+        addresses = placeholders.addresses(k, slot, list_slots, binding.previous, n_ref, handles or NO_SOURCE)
         if not executor.replay(recording_key, in_flight, addresses):
             with executor.record(recording_key, in_flight, addresses):
                 entries = tuple(range(FIRST_ENTRY, FIRST_ENTRY - len(list_slots), -1))

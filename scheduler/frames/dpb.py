@@ -49,8 +49,9 @@ class DecodedPictureBuffer:
             self._used[read] = self._count, False
         self._used[slot] = self._count, True
         self.distances[slot] = spec.distances
-        slots = self._slots | {spec.coding_index: slot}
-        self._slots = {index: slots[index] for index in spec.references_after}
+        if spec.is_reference:  # else the references stay as they are
+            slots = self._slots | {spec.coding_index: slot}
+            self._slots = {index: slots[index] for index in spec.references_after}
 
     def emptied(self) -> "DecodedPictureBuffer":
         """A new one of as many slots."""

@@ -8,6 +8,7 @@ import mmap
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -133,8 +134,10 @@ class Frame(FrameArrays[np.ndarray]):
     def _pad(self, display: Sequence[tuple[int, ...]]) -> None:
         """Repeat the last column and row up to the coded size; display: (height, width) of the planes."""
         for plane, (height, width) in zip(self.planes, display):
-            plane[:height, width:] = plane[:height, width - 1 : width]
-            plane[height:] = plane[height - 1]
+            if width < plane.shape[1]:
+                plane[:height, width:] = plane[:height, width - 1 : width]
+            if height < plane.shape[0]:
+                plane[height:] = plane[height - 1]
 
     def write_params(self, list_numbers: bytes) -> None:
         """Write `frame_params`: what differs between frames of the same GPU recording. list_numbers: see params.py."""
@@ -167,7 +170,8 @@ class SourceBuffer:
     def __init__(self, mb_height: int, display: Sequence[tuple[int, int]], zeros: Zeros[np.ndarray]) -> None:
         self.upload = zeros(upload_shape(mb_height, display), np.uint8)
         self.source, self.numbers = split_upload(self.upload, display)
-        self.frame_params, self.load_qp = split_numbers(self.numbers, mb_height)
+        self.frame_params, _ = split_numbers(self.numbers, mb_height)
+        self.memory = self.numbers.data
         self.planes = split_planes(self.source, display)
         self.target = Target(self.planes)
         self.number = -1  # of the frame in it, as its owner counts
@@ -226,8 +230,7 @@ class HostFrame(Frame):
             copiers.begin(self.buffer.target, (y, u, v), self.upload_fence)
 
     def exchange(self, buffer: "SourceBuffer") -> "SourceBuffer":
-        """Take a loaded buffer, without a copy, for the frame's own, which is returned."""
-        self.loaded()
+        """Take a loaded buffer, without a copy, for the frame's own, which is returned; `loaded` follows."""
         before = self.buffer
         self._take(buffer)
         return before
@@ -243,10 +246,11 @@ class HostFrame(Frame):
         return source.convert(self.input_planes, run, threads)
 
     def write_params(self, list_numbers: bytes) -> None:
-        """See Frame; QPs of macroblocks too, as load_i420 reads them."""
-        super().write_params(list_numbers)
-        spec = self.spec
-        struct.pack_into(f"i{len(spec.mb_qp)}s", self.buffer.load_qp.data, 0, -1 if spec.mb_qp else spec.qp, spec.mb_qp)
+        """See Frame; QPs of macroblocks too, as load_i420 reads them: all numbers of the buffer in one step."""
+        spec, bits, buffer = self.spec, self.headers.bits, self.buffer
+        qp, mb_qp = spec.qp, spec.mb_qp
+        layout = _layout_of_numbers(len(list_numbers), len(bits), buffer.frame_params.nbytes, len(mb_qp))
+        layout.pack_into(buffer.memory, 0, qp, spec.cabac_init_idc, list_numbers, *bits, -1 if mb_qp else qp, mb_qp)
 
     def loaded(self) -> None:
         """The source is in the upload buffer."""
@@ -369,6 +373,12 @@ def split_numbers(numbers: A, mb_height: int) -> tuple[A, A]:
     """
     behind, int32 = _aligned(_params_size(mb_height)), np.dtype(np.int32)
     return numbers[:behind].view(int32), numbers[behind:].view(int32)
+
+
+@lru_cache
+def _layout_of_numbers(size: int, slices: int, params: int, n_mb: int) -> struct.Struct:
+    """frame_params, of `params` bytes with a list_numbers of `size` bytes, then load_qp; n_mb: 0 for one QP of all."""
+    return struct.Struct(f"2i{size}s{slices}i{params - 8 - size - 4 * slices}xi{n_mb}s")
 
 
 def _params_size(mb_height: int) -> int:

@@ -140,36 +140,42 @@ class Arrays(Generic[A]):
         """The arguments of `state` in groups, by what their arrays depend on; in streams with B frames motion of references
         comes from the decoded picture buffer.
         """
-        previous = previous or PreviousFrame.of(device_frame, ())
-        motion = {"previous_ref_idx": previous.ref_idx, "previous_mv": previous.mv}
+        continued = previous or PreviousFrame.of(device_frame, ())
+        motion = continued.mv
         frame_arrays, workspace, with_b = device_frame.arrays, self.workspace.arrays(), self.settings.has_b_frames
+        n_ref, n_ref1 = len(spec.list0), len(spec.list1)
+        groups: list[MakeGroup] = [
+            (("constants",), lambda: self.constants),
+            (("frame", id(frame_arrays)), lambda: frame_arrays),
+            (("workspace", id(workspace)), lambda: workspace),
+            (("decoded", slot), lambda: self.decoded_state(slot)),
+            (("pools", n_ref, n_ref1, spec.duplicates), lambda: self._numbers(spec)),
+            (("motion", id(motion)), lambda: {"previous_ref_idx": continued.ref_idx, "previous_mv": motion}),
+            (("lists", id(frame_arrays), n_ref, n_ref1), lambda: list_state(block, n_ref, n_ref1)),
+        ]
+        if with_b:
+            groups.append((("kept", slot), lambda: self.references.motion(slot)))
+        if with_b and n_ref1:
+            colocated = list_slots[n_ref]
+            motion_of = self.references.motion
+            groups.append((("colocated", colocated), lambda: {"colocated_still": motion_of(colocated)["kept_still"]}))
+        return groups
+
+    def _numbers(self, spec: FrameSpec) -> State:
+        """Numbers of entries, and the pools that they refer to."""
+        with_b = self.settings.has_b_frames
         numbers: State = {
             "n_ref": spec.n_ref, "n_ref1": spec.n_ref1 if with_b else None, "duplicates": spec.duplicates,
             "ref_luma": self.references.luma, "ref_chroma": self.references.chroma,
         }  # fmt: skip
         if with_b and spec.n_ref1:  # no part of a B macroblock is smaller than 8x8 (bipredict)
             numbers["partition_mask"] = self.constants["partition_mask"] & ~SMALL_PARTITIONS
-        groups: list[MakeGroup] = [
-            (("constants",), lambda: self.constants),
-            (("frame", id(frame_arrays)), lambda: frame_arrays),
-            (("workspace", id(workspace)), lambda: workspace),
-            (("decoded", slot), lambda: self.decoded_state(slot)),
-            (("pools", spec.n_ref, spec.n_ref1, spec.duplicates), lambda: numbers),
-            (("motion", id(previous.mv)), lambda: motion),
-            (("lists", id(frame_arrays), spec.n_ref, spec.n_ref1), lambda: list_state(block, spec.n_ref, spec.n_ref1)),
-        ]
-        if with_b:
-            groups.append((("kept", slot), lambda: self.references.motion(slot)))
-        if with_b and spec.n_ref1:
-            colocated = list_slots[spec.n_ref]
-            motion_of = self.references.motion
-            groups.append((("colocated", colocated), lambda: {"colocated_still": motion_of(colocated)["kept_still"]}))
-        return groups
+        return numbers
 
     def list_numbers(self, spec: FrameSpec, list_slots: tuple[int, ...], previous: PreviousFrame[A] | None) -> bytes:
         """See params.list_numbers."""
         distances = previous.distances if previous else ()
-        weighted = self._searched(spec, list_slots) if spec.weights else list_slots
+        weighted = self._searched(spec, list_slots)
         n_ref, weights = len(spec.list0), spec.weights
         lists = spec.distances, n_ref, spec.is_weighted, distances, list_slots, weighted
         return list_numbers(weights, *lists, spec.refresh)
@@ -186,8 +192,10 @@ class Arrays(Generic[A]):
 
     def _searched(self, spec: FrameSpec, list_slots: tuple[int, ...]) -> tuple[int, ...]:
         """The slots of both lists as the search sees them: weighted copies follow the slots of frames."""
+        if not spec.weights:
+            return list_slots
         copies = {k: self.slots + n for n, k in enumerate(spec.luma_weighted)}
-        return tuple([copies.get(k, slot) for k, slot in enumerate(list_slots)]) if copies else list_slots
+        return tuple([copies.get(k, slot) for k, slot in enumerate(list_slots)])
 
     def deferred_write(self, frame: Frame) -> Callable[[], None]:
         """The entropy stage as a function for a task; `frame` lies on the host, its planes are padded (`samples`)."""

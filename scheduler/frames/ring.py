@@ -45,6 +45,7 @@ class FrameRing:
         self._keeps_some = self._replaceable and not executor.by_rows and not keep_decoded
         self._decoded, self._keep_decoded = self._replaceable or keep_decoded, keep_decoded
         self._reads_ahead = False
+        self._kept_from = DOWNLOAD_CYCLE - settings.frames_back  # the first frame of each cycle whose reference is downloaded
         self.frames: list[Frame] = []
         self._buffers: list[SourceBuffer] = []  # all that were made for exchanges
         self._free_buffers: list[SourceBuffer] = []  # of an earlier encoder
@@ -100,8 +101,8 @@ class FrameRing:
 
     def enter(self, frame: Frame) -> None:
         """The loaded frame enters; it has its spec."""
-        frame.index, last = self.count, DOWNLOAD_CYCLE - self._settings.frames_back
-        needed = frame.index % DOWNLOAD_CYCLE >= last or not self._keeps_some
+        frame.index = self.count
+        needed = frame.index % DOWNLOAD_CYCLE >= self._kept_from or not self._keeps_some
         frame.keep_reconstruction = self._keep_decoded or (frame.spec.is_reference and needed)
         self.count += 1
 
@@ -132,6 +133,8 @@ class FrameRing:
         in_frames = [frame.buffer for frame in self.frames if isinstance(frame, HostFrame)]
         self._buffers += [buffer for buffer in in_frames if buffer not in self._buffers]
         self._free_buffers = [buffer for buffer in self._buffers if buffer not in in_frames]
+        for buffer in self._buffers:
+            buffer.number = -1  # else it waits for that frame of the later encoder, which makes others meanwhile
         self._copiers = self._start_copiers()
 
     def _start_copiers(self) -> Copiers | None:

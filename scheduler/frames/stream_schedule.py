@@ -10,14 +10,6 @@ from typing import NamedTuple
 MAIN_STREAM, B_REFERENCES = 0, 1  # streams of all frames that are no B frames, and of B frames that are references
 
 
-class SlotUse(NamedTuple):
-    """A frame that read or wrote a slot."""
-
-    number: int
-    stream: int
-    wrote: bool
-
-
 class FrameWaits(NamedTuple):
     """What a frame waits for, frames by number: `coded` ones have left their stream, `downloaded` ones are on the host."""
 
@@ -35,7 +27,8 @@ class StreamSchedule:
         """n_streams: for B frames; 0: all frames share one stream."""
         self._n_streams, self._n_frames = n_streams, n_frames
         self._n_disposable = 0  # B frames so far that are no references
-        self._uses: dict[int, list[SlotUse]] = {}  # of each slot, from its last writer on
+        # of each slot, from its last writer on: number of the frame, its stream, whether it wrote
+        self._uses: dict[int, list[tuple[int, int, bool]]] = {}
 
     def enter(
         self, number: int, slot: int, list_slots: tuple[int, ...], is_b: bool, is_reference: bool
@@ -49,15 +42,22 @@ class StreamSchedule:
             return MAIN_STREAM, NOTHING
         stream = self._stream(is_reference) if is_b else MAIN_STREAM
         recent = number - self._n_frames  # what is downloaded has ended on all streams
-        in_order = {MAIN_STREAM, stream}
-        before = [use for use in self._uses.get(slot, ()) if use.number > recent]
-        downloaded = [use.number for use in before if use.wrote]
-        coded = {use.number for use in before if not use.wrote and use.stream not in in_order}
-        self._uses[slot] = [SlotUse(number, stream, True)]
+        coded: set[int] = set()
+        downloaded = []
+        for before, on, wrote in self._uses.get(slot, ()):
+            if before > recent:
+                if wrote:
+                    downloaded.append(before)
+                elif on not in (MAIN_STREAM, stream):
+                    coded.add(before)
+        self._uses[slot] = [(number, stream, True)]
         for read in set(list_slots):
             uses = self._uses.setdefault(read, [])
-            coded.update(use.number for use in uses[:1] if use.wrote and use.number > recent and use.stream not in in_order)
-            uses.append(SlotUse(number, stream, False))
+            if uses:
+                before, on, wrote = uses[0]
+                if wrote and before > recent and on not in (MAIN_STREAM, stream):
+                    coded.add(before)
+            uses.append((number, stream, False))
         return stream, FrameWaits(tuple(sorted(coded)), tuple(downloaded))
 
     def _stream(self, is_reference: bool) -> int:

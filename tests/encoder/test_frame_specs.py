@@ -28,6 +28,14 @@ def packets_of(clip, **options):
         return round_trip.packets_of(encoder, clip)
 
 
+def test_a_spec_with_changes():
+    spec = FrameDecider(config_of(qp=30)).add()[0]
+    changed = spec.changed(qp=3, mb_qp=b"ab", qp_offsets=b"c")
+    assert type(changed) is type(spec) and changed == spec._replace(qp=3, mb_qp=b"ab", qp_offsets=b"c") != spec
+    with pytest.raises(KeyError):
+        spec.changed(qq=3)
+
+
 def test_frames_of_a_stream():
     types = FrameDecider(config_of(keyint=4, ref=2, qp=30))
     specs = [types.add()[0] for _ in range(9)]

@@ -9,7 +9,9 @@ from h264lite.cuda_src.runtime import idle
 from h264lite.cuda_src.runtime.device import Device, DeviceUnavailable
 from h264lite.cuda_src.runtime.pool import Pool
 from h264lite.encoder.errors import DeviceLost, InputError
+from h264lite.scheduler.frames import ring
 from h264lite.scheduler.frames.cuda_loop import CudaLoop
+from h264lite.scheduler.frames.frame import SourceBuffer
 from h264lite.scheduler.lookahead.gpu_costs import GpuCosts
 
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
@@ -114,6 +116,16 @@ def test_nothing_is_made_for_the_second_of_two_like_encoders(kept):
     if kept is not None:
         assert not kept.allocations
     h264lite.release_gpu()  # nothing to free
+
+
+def test_waiting_frames_take_the_buffers_of_an_encoder_before(kept, monkeypatch):
+    made, options = [], {"bframes": 1, "b_adapt": 1, "scenecut": 0, "subme": 0, "merange": 4, "partitions": "none"}
+    monkeypatch.setattr(ring, "SourceBuffer", lambda *given: made.append(SourceBuffer(*given)) or made[-1])
+    clip = 40 * round_trip.noise_clip(16, 16, 1, 5)
+    for _ in range(2):
+        with make(16, 16, **options) as encoder:
+            stream(encoder, clip)
+    assert 0 < len(made) < len(clip) // 2
 
 
 def test_memory_of_another_size_is_freed_by_the_encoder_after(kept):

@@ -240,7 +240,7 @@ def encode_case(case, changes):
                 configs[n] = encoder.config
             encoder._session.encode(tuple(planes))
         encoder._session.drain()
-        return [(frame, row) for frame, row in encoder._session.hand_out()], configs
+        return [(frame, encoder.stats.row(frame)) for frame in encoder._session.hand_out()], configs
 
 
 @seed(1)

@@ -1,5 +1,6 @@
 """PSNR and SSIM against their definitions; sums, lines and the summary."""
 
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -68,7 +69,13 @@ class _Frame(EncodedFrame):
             self.mb_counts[mb_type] = count
         self.sums, self.transform_8x8, self.bits_by_kind = [7] * len(SUMMED), 0, None
         self.stage_seconds, self.reconstruction, self.in_buffer = {"deblock": 0.5}, None, None
-        self.predicted = 0
+        self.predicted, self.ssim = 0, None
+
+
+def added(stats, frame):
+    """The row of a frame, added."""
+    stats.add(frame)
+    return stats.row(frame)
 
 
 def test_shares_of_the_8x8_transform():
@@ -77,7 +84,7 @@ def test_shares_of_the_8x8_transform():
     stats.add(frame)
     frame = _Frame(1, "P", (1, 1, 1), 10, {I_8x8: 1, P_SKIP: 4, P_16x16: 2, P_8x8: 2})
     frame.transform_8x8 = 2
-    assert dict(zip(FrameRow.header(), stats.add(frame).cells()))["transform_8x8"] == "2"
+    assert dict(zip(FrameRow.header(), added(stats, frame).cells()))["transform_8x8"] == "2"
     lines = stats.lines()
     assert lines[2:5] == ["mb I  I16..4:  0.0% 75.0% 25.0%",
                           "mb P  I16..4:  0.0% 11.1%  0.0%  P16..8: 22.2%  0.0% 22.2%  skip:44.4%",
@@ -90,7 +97,7 @@ def test_shares_of_the_8x8_transform():
 def test_sums():
     stats = Statistics(16, 16, Fraction(25))
     stats.add(_Frame(0, "I", (256, 64, 64), 1000, {I_4x4: 3, I_16x16: 1}))
-    row = stats.add(_Frame(1, "P", (1024, 64, 0), 100, {P_SKIP: 1, P_16x16: 1, P_16x8: 1, P_8x8: 1}))
+    row = added(stats, _Frame(1, "P", (1024, 64, 0), 100, {P_SKIP: 1, P_16x16: 1, P_16x8: 1, P_8x8: 1}))
     assert len(row.cells()) == len(FrameRow.header()) and row.psnr_v == 100.0
     told = stats.summary()
     assert told["kbps"] == pytest.approx(1100 * 8 * 25 / 2 / 1000) and told["stage_seconds"] == {"deblock": 1.0}
@@ -102,6 +109,37 @@ def test_sums():
     assert lines[2] == "mb I  I16..4: 25.0% 75.0%"
     assert lines[3] == "mb P  I16..4:  0.0%  0.0%  P16..8: 25.0% 25.0% 25.0%  skip:25.0%"
     assert f"PSNR Mean Y:{mean:.3f}" in lines[-1]
+
+
+def test_sums_of_many_frames_are_those_of_their_rows():
+    """However many are summed at once, and whenever sums are read."""
+    stats, rng, rows = Statistics(16, 16, Fraction(25)), np.random.default_rng(3), []
+    for index in range(300):
+        kind, ssd = "IPPB"[rng.integers(4)], tuple(rng.integers(1, 999, 3).tolist())
+        frame = _Frame(index, kind, ssd, int(rng.integers(9, 99)), {int(rng.integers(15)): 1})
+        frame.transform_8x8, frame.predicted, frame.bits_by_kind = index % 3, index % 5, (index, 2, 3, 4)
+        frame.ssim, frame.qp_by = index / 512, ("type", "tree")[index % 2]
+        rows.append(added(stats, frame))
+        if index == 70:
+            stats.lines()
+    told = stats.summary()
+    for kind in "IPB":
+        of_kind = [row for row in rows if row.type == kind]
+        n, all_of_kind = len(of_kind), told[kind]
+        assert (all_of_kind["frames"], all_of_kind["bytes"]) == (n, sum(row.bytes for row in of_kind))
+        assert all_of_kind["avg_qp"] == sum(row.qp for row in of_kind) / n and all_of_kind["qp_least"] == 20
+        assert all_of_kind["qp_most"] == max(row.qp_range[1] for row in of_kind)
+        assert all_of_kind["qp_spread"] == sum(row.qp_range[1] - 20 for row in of_kind) / n
+        assert all_of_kind["qp_by"] == Counter(row.qp_by for row in of_kind)
+        for name, index in zip(("y", "u", "v", "avg"), range(4)):
+            ratios = [(row.psnr_y, row.psnr_u, row.psnr_v, row.psnr)[index] for row in of_kind]
+            assert all_of_kind["psnr_mean"][name] == pytest.approx(sum(ratios) / n, rel=1e-12)
+        assert sum(all_of_kind["macroblocks"].values()) == n and all_of_kind["transform_8x8"] == sum(
+            row.transform_8x8 for row in of_kind
+        )
+        assert all_of_kind["bits_predicted"] == sum(row.predicted for row in of_kind)
+        assert list(all_of_kind["bits_by_kind"].values()) == np.sum([row.bits_by_kind for row in of_kind], 0).tolist()
+    assert told["frames"] == len(rows) == told["all"]["frames"] and told["bytes"] == told["all"]["bytes"]
 
 
 def test_sums_of_arrays_are_columns(monkeypatch):
@@ -125,9 +163,9 @@ def test_sums_of_arrays_are_columns(monkeypatch):
 def test_bits_by_kind_are_columns_and_shares():
     stats, frame = Statistics(16, 16, Fraction(25)), _Frame(0, "I", (1, 1, 1), 10, {I_4x4: 1})
     at = FrameRow.header().index("bits_headers")
-    assert stats.add(frame).cells()[at : at + 4] == [""] * 4 and "bits_by_kind" not in stats.summary()["all"]
+    assert added(stats, frame).cells()[at : at + 4] == [""] * 4 and "bits_by_kind" not in stats.summary()["all"]
     frame.bits_by_kind = (20, 10, 40, 10)
-    assert stats.add(frame).cells()[at : at + 4] == ["20", "10", "40", "10"]
+    assert added(stats, frame).cells()[at : at + 4] == ["20", "10", "40", "10"]
     assert stats.lines()[2] == "bits I  headers: 25.0%  vectors: 12.5%  luma: 50.0%  chroma: 12.5%"
     assert stats.summary()["all"]["bits_by_kind"] == {"headers": 20, "vectors": 10, "luma": 40, "chroma": 10}
 
@@ -158,7 +196,7 @@ def test_the_buffer_is_told():
     for k, in_buffer in enumerate((InBuffer(900, 500, 1000, 0, 1), InBuffer(700, -10, 1000, 20, 3))):
         frame = _Frame(k, "P", (1, 1, 1), 10, {P_SKIP: 1})
         frame.in_buffer = in_buffer
-        cells = dict(zip(FrameRow.header(), stats.add(frame).cells()))
+        cells = dict(zip(FrameRow.header(), added(stats, frame).cells()))
         assert [int(cells[name]) for name in IN_BUFFER] == list(in_buffer)
     (line,) = [line for line in stats.lines() if "buffer" in line]
     assert line == ("buffer  least: -1.0%  mean: 24.5%  coded again:1 frames, 2 times  filler:20 bytes"

@@ -200,7 +200,7 @@ def run(case: Case) -> Config | None:
                     check_refusal(str(error), of_frame)
                 encoder._session.encode(tuple(planes), request)
             encoder._session.drain()
-            pairs = encoder._session.hand_out()
+            pairs = [(frame, encoder.stats.row(frame)) for frame in encoder._session.hand_out()]
             config, summary = encoder.config, encoder.stats.summary()
             lines = encoder.stats.lines() + encoder.stats.why()
     rows = [row for _, row in pairs]

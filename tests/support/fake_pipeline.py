@@ -39,7 +39,7 @@ class EncodedFrame:
         self.bits = 8 * len(self.data)
         self.bits_by_kind = (self.bits - 6, 1, 2, 3) if config.coding.bits_by_kind else None
         self.stage_seconds = {"nothing": 0.001}
-        self.in_buffer, self.predicted = None, 0
+        self.in_buffer, self.ssim, self.predicted = None, None, 0
         self.reconstruction = tuple(np.pad(p, ((0, h - p.shape[0]), (0, w - p.shape[1])), "edge") for p, h, w in zip(
             planes, (config.coding.output_height, config.coding.output_height // 2, config.coding.output_height // 2),
             (config.coding.output_width, config.coding.output_width // 2, config.coding.output_width // 2)))

@@ -70,7 +70,7 @@ def finished(encoder: h264lite.Encoder, clip: Iterable[Planes]) -> list[tuple[En
     for planes in clip:
         encoder._session.encode(tuple(planes))
     encoder._session.drain()
-    return encoder._session.hand_out()
+    return [(frame, encoder.stats.row(frame)) for frame in encoder._session.hand_out()]
 
 
 def ffmpeg_frames(stream: bytes) -> list[Planes]:
