@@ -241,6 +241,8 @@ class GpuCosts:
         """Free the GPU's memory. Frames are gone."""
         self._frames.clear()
         self._calls.drop_recordings()
+        if self._tree is not None:
+            self._tree.drop_recordings()
         with suppress(GpuLost), self._gpu:
             self._gpu.synchronize(self._stream)
         self._stream = self._calls.stream = None

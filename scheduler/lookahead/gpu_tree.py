@@ -14,9 +14,12 @@ from ...cuda_src.lookahead.lookahead import WORDS, Motion, Used, lookahead_both
 from ...cuda_src.lookahead.macroblock_tree import GIFTS, tree_job, tree_offsets, tree_propagate
 from ...cuda_src.runtime.array import Stream
 from ...cuda_src.runtime.device import Device, DeviceArray
+from ...cuda_src.runtime.recording import HostBuffers, Recording
 from .costs import CostPending, CostQuery, TreeFrame
 from .gpu_batch import GpuFrame
 from .tree_turns import turns
+
+MOST_RECORDINGS = 32
 
 
 class Memory(NamedTuple):
@@ -45,6 +48,7 @@ class GpuTree:
         self._event = gpu.event()
         self._logarithms = gpu.constant("logarithms of the tree", TREE_LOG2)
         self._count = 0  # frames whose offsets are under way
+        self._recordings: dict[tuple[int, int, int], Recording | None] = {}  # by the arguments of _issue; None: seen once
 
     def new(self, frames: Sequence[TreeFrame]) -> Sequence[TreeFrame]:
         """Those that have come since the last `start`."""
@@ -58,7 +62,7 @@ class GpuTree:
         """Arguments: see Costs.start_tree; sources: by display index; motions, those of all pairs; triple: a row of
         lookahead_both.
         """
-        memory, stream, n = self._memory_for(len(frames)), self._stream, len(frames)
+        memory, n = self._memory_for(len(frames)), len(frames)
         triples = self._enter(memory, frames, strength, sources, motions, triple)
         rows, at = memory.rows[: len(triples) + n + count], len(triples)
         if triples:
@@ -66,16 +70,44 @@ class GpuTree:
         amounts, offsets = memory.amounts.ptr, memory.offsets.ptr
         turns.call(memory.jobs[:n], frames[0].coding_index, amounts, offsets, self._n_mb, memory.depths, rows[at : at + n])
         rows[at + n :] = memory.jobs[:count]
+        self._run(memory, at, n, count)
+        self._count = count
+
+    def _run(self, memory: Memory, n_triples: int, n: int, count: int) -> None:
+        """Start the launches for the rows; from their third time on without the interpreter."""
+        key, offsets = (n_triples, n, count), memory.host_offsets[:count]
+        rows = memory.rows[: n_triples + n + count]
+        if (recording := self._recordings.get(key)) is not None:
+            self._gpu.replay(recording)
+        elif key in self._recordings:
+            with self._gpu.record_calls(HostBuffers(rows, offsets, self._event)) as recording:
+                self._issue(memory, rows, offsets, *key)
+            self._recordings[key] = recording
+        else:
+            if len(self._recordings) == MOST_RECORDINGS:
+                self.drop_recordings()
+            self._recordings[key] = None
+            self._issue(memory, rows, offsets, *key)
+
+    def _issue(self, memory: Memory, rows: np.ndarray, offsets: np.ndarray, n_triples: int, n: int, count: int) -> None:
+        """Jobs of triples, of all frames that wait, of those that leave, in this order in the table: rows -> offsets."""
+        stream, tree = self._stream, n_triples + n
         table = memory.table[: len(rows)].put(rows, stream)
-        if triples:
-            lookahead_both(table[:at], *self._size, 0, self._size[1], stream)
+        if n_triples:
+            lookahead_both(table[:n_triples], *self._size, 0, self._size[1], stream)
         memory.amounts[: n + 1].fill(0, stream)
         progress = memory.amounts[n].view(np.int32)[:2]
-        tree_propagate(table[at : at + n], *self._size, progress, stream)
-        tree_offsets(table[at + n :], self._n_mb, self._logarithms, stream)
-        memory.offsets[:count].get(memory.host_offsets[:count], stream)
+        tree_propagate(table[n_triples:tree], *self._size, progress, stream)
+        tree_offsets(table[tree:], self._n_mb, self._logarithms, stream)
+        memory.offsets[:count].get(offsets, stream)
         self._gpu.record(self._event, stream)
-        self._count = count
+
+    def drop_recordings(self) -> None:
+        """Record anew: kernels are unloaded, or memory changes."""
+        for recording in self._recordings.values():
+            if recording is not None:
+                recording.clear()
+        self._recordings.clear()
 
     def renew(self) -> None:
         """Be as new for a later encoder: no frame is known. The work has ended."""
@@ -119,6 +151,7 @@ class GpuTree:
             if (old := self._memory) is not None:
                 self._gpu.synchronize(self._stream)
                 self._gpu.release(old.table, old.amounts, old.offsets, *old.used)
+            self.drop_recordings()
             self._memory, self._waiting = None, range(0)
             self._memory = self._make_memory(1 << (frames - 1).bit_length())
         return self._memory
