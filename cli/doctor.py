@@ -27,7 +27,8 @@ from ..scheduler.hybrid.tuning.tuning_file import Machine, Tuning, TuningError, 
 from ..version import __version__
 
 MOST_FILES = 3  # file names in a message
-OTHER_KERNELS = ("cuda_src/runtime", "decoder", "jit", "scheduler/threads")  # folders beside those of cpu_simd
+# folders beside those of cpu_simd
+OTHER_KERNELS = ("cuda_src/runtime", "decoder", "jit", "scheduler/lookahead", "scheduler/threads")
 ROOM_FOR_KERNELS = 16 << 20  # bytes: all of the CPU take about as many
 SIZES = ((176, 144), (1920, 1080))  # whose choices are reported
 _GPU_LIBRARIES = ("pycuda", "cuda-bindings")

@@ -7,7 +7,9 @@ from .settings.options import ALL, OPTIONS
 
 ENCODER_UUID = bytes.fromhex("8a1df1fa 1a85 48c6 b56b 628a942a7f35")  # of this encoder's user data
 _NOT_OF_THE_STREAM = ("Running", "Reports")  # groups of options that leave its bytes as they are
-_SAID_OTHERWISE = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut", "no_weightb", "no_mbtree", "no_psy", "lenient")
+_SAID_OTHERWISE = (
+    "no_deblock", "no_cabac", "no_8x8dct", "no_scenecut", "no_weightb", "no_mbtree", "no_psy", "lenient", "intra_refresh",
+)  # fmt: skip
 _OF_B_FRAMES = ("b_pyramid", "pbratio", "weightb")
 _OF_CRF = ("qcomp", "mbtree", "qpmin", "qpmax")
 _OF_BUFFER = ("vbv_maxrate", "vbv_bufsize", "vbv_init", "nal_hrd", "filler")
@@ -38,6 +40,7 @@ def info_text(config: Config) -> str:
     values |= {**dict.fromkeys(_OF_PASS), "pass": None if rate.first_pass is None else 2}
     values["crf_max"] = config.hrd.crf_max or None
     values |= {} if coding.aq_mode else dict.fromkeys(_OF_AQ)
+    values |= {"intra_refresh": True, "keyint": coding.refresh_cycle} if coding.refresh_cycle else {}
     values |= {"qpfile": "file" if config.types.qpfile else None, "zones": _zones(config)}
     options = " ".join(f"{name}={_text(value)}" for name, value in values.items() if value is not None)
     return f"h264lite {__version__} - H.264/AVC encoder - options: {options}"

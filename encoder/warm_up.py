@@ -107,6 +107,7 @@ def load_writers(hybrid: bool = False) -> None:
     from ..scheduler.executor import Executor
     from ..scheduler.frames.frame import HostFrame
     from ..scheduler.frames.loop_arrays import Arrays
+    from ..scheduler.lookahead.tree_turns import load_turns
     from ..scheduler.threads.copiers import Copiers, Target
     from ..scheduler.threads.readers import Readers
     from .decisions.frame_order import FrameOrder
@@ -122,6 +123,7 @@ def load_writers(hybrid: bool = False) -> None:
         ticket = readers.begin(nothing.fileno(), 0, frame.source)
         if ticket is not None:
             readers.wait(ticket)
+    load_turns()
     config = Config.from_options(width=32, height=32, threads=1, device="cpu", qp=26, bframes=0)
     (frame.spec,), writer = FrameOrder(config).add(IDR), SliceWriter(config)
     frame.headers = writer.headers(frame.spec)

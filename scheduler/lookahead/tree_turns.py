@@ -1,6 +1,8 @@
 """The order in which a GPU goes through the frames of the macroblock tree, as rows of its table of jobs."""
 
-from ...cuda_src.lookahead.macroblock_tree import AFTER, AMOUNT, GIFTS, OFFSETS
+import numpy as np
+
+from ...cuda_src.lookahead.macroblock_tree import AFTER, AMOUNT, GIFTS, OFFSETS, WORDS
 from ...jit.kernel import OneVersion, quick_kernel
 
 GIFT, OTHER_GIFT = GIFTS, GIFTS + 1
@@ -37,3 +39,9 @@ def write_turns(jobs, first, amounts, offsets, n_mb, depths, rows):
 
 
 turns = OneVersion(write_turns)
+
+
+def load_turns() -> None:
+    """Compile the kernel, or load its machine code."""
+    job = np.zeros((1, WORDS), np.int64)
+    turns.call(job, 1, 0, 0, 1, np.zeros(1, np.int64), job.copy())

@@ -59,6 +59,9 @@ def test_the_message_says_encoder_version_and_options_that_shape_the_stream(clip
     text = info_text(Config.from_options(width=64, height=64, device="cpu", tune="grain,fastdecode", deadzone_intra=11, qp=9))
     for option in ("tune=grain,fastdecode", "deblock=0:-2:-2", "cabac=0", "ipratio=1.1", "deadzone_intra=11"):
         assert f" {option} " in text, option
+    assert "intra_refresh" not in text
+    text = info_text(Config.from_options(width=64, height=64, device="cpu", intra_refresh=True, keyint=20))
+    assert " keyint=20 " in text and text.endswith(" intra_refresh=1")
 
 
 def test_the_text_is_the_same_wherever_the_stream_is(clip):
