@@ -174,7 +174,7 @@ class _Sums:
 
     def add(self, frames: Sequence[tuple[Any, ...]], samples: Sequence[int]) -> None:
         """Add frames, see Statistics.add; samples: of the planes, and of all."""
-        sizes, qps, ranges, reasons, errors, ratios, counts, transforms, predicted, kinds = zip(*frames)
+        sizes, qps, ranges, reasons, errors, ratios, counts, transforms, predicted, shares = zip(*frames)
         least, most = zip(*ranges)
         self.frames += len(frames)
         self.bytes = sum(sizes, self.bytes)
@@ -189,7 +189,7 @@ class _Sums:
         self.mbs += np.concatenate(counts).reshape(len(frames), -1).sum(0)
         self.transform_8x8 = sum(transforms, self.transform_8x8)
         self.predicted = sum(predicted, self.predicted)
-        if known := [bits for bits in kinds if bits is not None]:
+        if known := [bits for bits in shares if bits is not None]:
             self.bits_by_kind += np.sum(known, 0)
 
     def __add__(self, other: "_Sums") -> "_Sums":

@@ -103,8 +103,8 @@ def test_modes(large):
     """Those of intra_estimate without a limit; in the last column of the bar none that reads above right."""
     rng, replaced, turned = np.random.default_rng(8), 0, 0
     tools = CodingTools(0, large, 0, intra_8x8=large, subme=4)
-    for kind in ("noise", "waves", "smooth", "blocks") * 8:
-        source, qp = picture(rng, 16 * ROWS, 16 * WIDTH, kind)[0], constant(N_MB, int(rng.integers(0, 52)))
+    for content in ("noise", "waves", "smooth", "blocks") * 8:
+        source, qp = picture(rng, 16 * ROWS, 16 * WIDTH, content)[0], constant(N_MB, int(rng.integers(0, 52)))
         slices = np.array([0, 0, 2 * WIDTH], np.int32)
         wanted, modes = np.zeros((2, N_MB, 16), np.uint8)
         cost = np.zeros(N_MB, np.int32)

@@ -20,16 +20,16 @@ def test_twin(device, transform_8x8_mode, disable_idc):  # noqa: F811
     mb_width, rows = 7, 3
     rng = np.random.default_rng(50 + disable_idc)
     tools, seen = CodingTools(0, transform_8x8_mode, 0, intra_8x8=transform_8x8_mode, subme=4), set()
-    for kind, bar in zip(("noise", "blocks", "smooth", "waves") * 2, BARS):
-        source = picture(rng, 16 * rows, 16 * mb_width, kind)[0]
+    for content, bar in zip(("noise", "blocks", "smooth", "waves") * 2, BARS):
+        source = picture(rng, 16 * rows, 16 * mb_width, content)[0]
         qp, columns = varying(rng, rows * mb_width), np.array(bar, np.int32)
         slices = np.array([0, 0, int(rng.integers(0, 2)) * 2 * mb_width], np.int32)
         motion, modes = random_motion(rng, rows, mb_width), np.full((rows * mb_width, 16), 99, np.uint8)
         for split in ([0, rows], list(range(rows + 1))):
             there = Motion(*map(device.upload, motion[:4]), None, None)
-            modes_there, given = device.upload(modes), [device.upload(one) for one in (source, qp, slices, columns)]
+            modes_there, inputs = device.upload(modes), [device.upload(one) for one in (source, qp, slices, columns)]
             for row0, row1 in zip(split, split[1:]):
-                intra_refresh(*given[:3], tools, given[3], disable_idc, row0, row1, there, modes_there)
+                intra_refresh(*inputs[:3], tools, inputs[3], disable_idc, row0, row1, there, modes_there)
             wanted, wanted_modes = Motion(*(one.copy() for one in motion)), modes.copy()
             cpu.intra_refresh(source, qp, slices, tools, columns, disable_idc, 0, rows, wanted, wanted_modes)
             for name, got, want in zip(Motion._fields, there[:4], wanted):

@@ -119,13 +119,13 @@ def test_nothing_is_made_for_the_second_of_two_like_encoders(kept):
 
 
 def test_waiting_frames_take_the_buffers_of_an_encoder_before(kept, monkeypatch):
-    made, options = [], {"bframes": 1, "b_adapt": 1, "scenecut": 0, "subme": 0, "merange": 4, "partitions": "none"}
-    monkeypatch.setattr(ring, "SourceBuffer", lambda *given: made.append(SourceBuffer(*given)) or made[-1])
+    buffers, options = [], {"bframes": 1, "b_adapt": 1, "scenecut": 0, "subme": 0, "merange": 4, "partitions": "none"}
+    monkeypatch.setattr(ring, "SourceBuffer", lambda *arguments: buffers.append(SourceBuffer(*arguments)) or buffers[-1])
     clip = 40 * round_trip.noise_clip(16, 16, 1, 5)
     for _ in range(2):
         with make(16, 16, **options) as encoder:
             stream(encoder, clip)
-    assert 0 < len(made) < len(clip) // 2
+    assert 0 < len(buffers) < len(clip) // 2
 
 
 def test_memory_of_another_size_is_freed_by_the_encoder_after(kept):

@@ -77,23 +77,23 @@ def units(packet, unit_type):
 
 def recovery_points(packets):
     """(frame, recovery_frame_cnt, exact_match_flag, broken_link_flag) of each."""
-    found = []
+    points = []
     for n, packet in enumerate(packets):
         for unit in units(packet, NAL_SEI):
             for payload_type, payload in parse_sei(unit.rbsp()):
                 if payload_type == SEI_RECOVERY_POINT:
                     point = parse_recovery_point(payload)
-                    found.append((n, point.recovery_frame_cnt, point.exact_match_flag, point.broken_link_flag))
-    return found
+                    points.append((n, point.recovery_frame_cnt, point.exact_match_flag, point.broken_link_flag))
+    return points
 
 
 def same_frames(packets, first):
     """For each frame, whether it is the same where the first one is that of another stream; by both decoders."""
-    whole = b"".join(packet.data for packet in packets)
+    untouched = b"".join(packet.data for packet in packets)
     joined = first.data + b"".join(packet.data for packet in packets[1:])
     by_decoder = []
     for decode in (round_trip.own_frames, round_trip.ffmpeg_frames):
-        pairs = list(zip(decode(whole), decode(joined), strict=True))
+        pairs = list(zip(decode(untouched), decode(joined), strict=True))
         by_decoder.append([all(np.array_equal(*two) for two in zip(a, b)) for a, b in pairs])
     assert by_decoder[0] == by_decoder[1] and len(by_decoder[0]) == len(packets)
     return by_decoder[0]
@@ -153,14 +153,14 @@ def test_ffmpeg_begins_at_a_recovery_point(cabac):
     """In the midst of a stream, without the packets before: it shows frames from the point on that the message says."""
     av = pytest.importorskip("av")
     packets = packets_of(moving_clip(5 * CYCLE, (2, 1)), qp=26, no_cabac=not cabac)
-    whole = round_trip.own_frames(b"".join(packet.data for packet in packets))
+    untouched = round_trip.own_frames(b"".join(packet.data for packet in packets))
     for begin, count, *_ in recovery_points(packets)[:3]:
         decoder, seen = av.CodecContext.create("h264", "r"), []
         for n, packet in enumerate(packets[begin:], begin):
-            given = av.Packet(packet.data)
-            given.pts = n
-            for frame in decoder.decode(given) + (decoder.decode(None) if n == len(packets) - 1 else []):
-                assert np.array_equal(frame.to_ndarray(format="yuv420p")[:HEIGHT], whole[frame.pts][0])
+            packet_of_av = av.Packet(packet.data)
+            packet_of_av.pts = n
+            for frame in decoder.decode(packet_of_av) + (decoder.decode(None) if n == len(packets) - 1 else []):
+                assert np.array_equal(frame.to_ndarray(format="yuv420p")[:HEIGHT], untouched[frame.pts][0])
                 seen.append(frame.pts)
         assert seen == list(range(begin + count, len(packets)))
 

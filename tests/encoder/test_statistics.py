@@ -115,30 +115,30 @@ def test_sums_of_many_frames_are_those_of_their_rows():
     """However many are summed at once, and whenever sums are read."""
     stats, rng, rows = Statistics(16, 16, Fraction(25)), np.random.default_rng(3), []
     for index in range(300):
-        kind, ssd = "IPPB"[rng.integers(4)], tuple(rng.integers(1, 999, 3).tolist())
-        frame = _Frame(index, kind, ssd, int(rng.integers(9, 99)), {int(rng.integers(15)): 1})
+        frame_type, ssd = "IPPB"[rng.integers(4)], tuple(rng.integers(1, 999, 3).tolist())
+        frame = _Frame(index, frame_type, ssd, int(rng.integers(9, 99)), {int(rng.integers(15)): 1})
         frame.transform_8x8, frame.predicted, frame.bits_by_kind = index % 3, index % 5, (index, 2, 3, 4)
         frame.ssim, frame.qp_by = index / 512, ("type", "tree")[index % 2]
         rows.append(added(stats, frame))
         if index == 70:
             stats.lines()
     told = stats.summary()
-    for kind in "IPB":
-        of_kind = [row for row in rows if row.type == kind]
-        n, all_of_kind = len(of_kind), told[kind]
-        assert (all_of_kind["frames"], all_of_kind["bytes"]) == (n, sum(row.bytes for row in of_kind))
-        assert all_of_kind["avg_qp"] == sum(row.qp for row in of_kind) / n and all_of_kind["qp_least"] == 20
-        assert all_of_kind["qp_most"] == max(row.qp_range[1] for row in of_kind)
-        assert all_of_kind["qp_spread"] == sum(row.qp_range[1] - 20 for row in of_kind) / n
-        assert all_of_kind["qp_by"] == Counter(row.qp_by for row in of_kind)
+    for frame_type in "IPB":
+        of_type = [row for row in rows if row.type == frame_type]
+        n, all_of_type = len(of_type), told[frame_type]
+        assert (all_of_type["frames"], all_of_type["bytes"]) == (n, sum(row.bytes for row in of_type))
+        assert all_of_type["avg_qp"] == sum(row.qp for row in of_type) / n and all_of_type["qp_least"] == 20
+        assert all_of_type["qp_most"] == max(row.qp_range[1] for row in of_type)
+        assert all_of_type["qp_spread"] == sum(row.qp_range[1] - 20 for row in of_type) / n
+        assert all_of_type["qp_by"] == Counter(row.qp_by for row in of_type)
         for name, index in zip(("y", "u", "v", "avg"), range(4)):
-            ratios = [(row.psnr_y, row.psnr_u, row.psnr_v, row.psnr)[index] for row in of_kind]
-            assert all_of_kind["psnr_mean"][name] == pytest.approx(sum(ratios) / n, rel=1e-12)
-        assert sum(all_of_kind["macroblocks"].values()) == n and all_of_kind["transform_8x8"] == sum(
-            row.transform_8x8 for row in of_kind
+            ratios = [(row.psnr_y, row.psnr_u, row.psnr_v, row.psnr)[index] for row in of_type]
+            assert all_of_type["psnr_mean"][name] == pytest.approx(sum(ratios) / n, rel=1e-12)
+        assert sum(all_of_type["macroblocks"].values()) == n and all_of_type["transform_8x8"] == sum(
+            row.transform_8x8 for row in of_type
         )
-        assert all_of_kind["bits_predicted"] == sum(row.predicted for row in of_kind)
-        assert list(all_of_kind["bits_by_kind"].values()) == np.sum([row.bits_by_kind for row in of_kind], 0).tolist()
+        assert all_of_type["bits_predicted"] == sum(row.predicted for row in of_type)
+        assert list(all_of_type["bits_by_kind"].values()) == np.sum([row.bits_by_kind for row in of_type], 0).tolist()
     assert told["frames"] == len(rows) == told["all"]["frames"] and told["bytes"] == told["all"]["bytes"]
 
 
@@ -174,7 +174,7 @@ def test_bits_by_kind_are_columns_and_shares():
     "options", ({"profile": "baseline", "qp": 1}, {"profile": "high", "slices": 3, "aud": True}), ids=str
 )
 def test_bits_by_kind_of_an_encode(options):
-    """Together the bytes of each frame; none of a kind that is not there; shares of 8x8 as the decoder finds them."""
+    """Together the bytes of each frame; none of a type that is not there; shares of 8x8 as the decoder finds them."""
     clip = round_trip.noise_clip(66, 66, 4, 5)
     grey = [(y, np.full_like(u, 128), np.full_like(v, 128)) for y, u, v in clip]
     for frames, has_chroma in ((clip, True), (grey, False)):
