@@ -86,7 +86,7 @@ class Node:
 
 
 # a frame, its QP in 1 / 256 and at most two arrays of offsets of its macroblocks, which add up: int32[n_mb] in 1 / 256, valid
-# until the next frame is asked for; without any all have the frame's QP
+# until the next frame comes; without any all have the frame's QP
 FrameWithQp = tuple[FrameSpec, int, Sequence[np.ndarray]]
 
 
