@@ -91,7 +91,7 @@ def mb_qps(
 
 @lru_cache(4)
 def _no_offsets(n_mb: int) -> np.ndarray:
-    """int32[n_mb]."""
+    """int32[n_mb]: zeros, which no caller changes."""
     return np.zeros(n_mb, np.int32)
 
 
