@@ -14,6 +14,7 @@ from ..scheduler.frames.frame import SourceBuffer
 from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.trace import Trace
 from .decision_queue import DecisionQueue
+from .decisions.frame_decider import import_decisions
 from .encoded_frame import EncodedFrame
 from .files.read_ahead import Read
 from .frame_pipeline import FramePipeline
@@ -41,6 +42,7 @@ class ReorderingPipeline(FramePipeline):
         self._unread_before = 0  # frames before this one are read no more, as far as was asked
         self._done: list[EncodedFrame] = []  # of this call, by frames before the last one
         self._is_stopped = False
+        import_decisions(config)
         self._pipeline = Pipeline(config, keep_reconstruction, warn, trace)
         self._exchanges = self._pipeline.executor.ring.exchanges
         self._evenly = self._exchanges and not config.machine.waits_for_packets

@@ -39,13 +39,17 @@ class GpuMemory:
         with self.gpu:
             return self.gpu.pinned(shape, dtype)
 
+    def expect_host(self, nbytes: int) -> None:
+        """`host_zeros` will be asked for so many bytes soon."""
+        with self.gpu:
+            self.gpu.expect_pinned(nbytes)
+
     def constant(self, values: np.ndarray) -> DeviceArray:
         """See Executor: equal contents are uploaded once."""
         key = (values.dtype.str, values.shape, values.tobytes())
         if key not in self._constants:
             with self.gpu:
                 self._constants[key] = self.gpu.upload(values)
-                self.gpu.synchronize()
         return self._constants[key]
 
     def interior(self, plane: DeviceArray, border: int) -> DeviceArray:

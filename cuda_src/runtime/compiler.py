@@ -13,9 +13,9 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from ...jit import cache_checks, compiling
@@ -263,12 +263,19 @@ def _code_of(path: Path) -> bytes | None:
     return path.read_bytes() if path.suffix == ".fatbin" else cache_checks.read(path)
 
 
-def _sources_of(stamp: Path) -> dict[str, str]:
+def _sources_of(stamp: Path) -> Mapping[str, str]:
     """Source hashes of the fatbins of a release, by module; empty if unknown."""
     try:
-        stamps = json.loads(stamp.read_text())
+        status = stamp.stat()
+        return _read_sources(stamp, status.st_mtime_ns, status.st_size)
     except (OSError, ValueError):
         return {}
+
+
+@lru_cache(1)
+def _read_sources(stamp: Path, *_: int) -> Mapping[str, str]:
+    """`_sources_of` a file with these times and sizes."""
+    stamps = json.loads(stamp.read_text())
     return stamps if isinstance(stamps, dict) else {}
 
 

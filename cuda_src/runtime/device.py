@@ -17,10 +17,10 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from .array import DeviceArray, DType, Event, Stream, address_of, handle
-from .compiler import is_kept
 from .driver import OLDEST, available, count, count_gpus, load_driver, too_old, use_driver
 from .driver_calls import STREAM_WAIT_VALUE_EQ
 from .library import DeviceMemoryError, DeviceUnavailable, GpuLost
+from .modules import Modules
 from .pool import Allocation, MemoryPool, Pool, allocation_bytes
 from .recording import KERNEL, NO_BUFFERS, HostBuffers, Recording
 
@@ -71,7 +71,7 @@ class Device:
             raise DeviceUnavailable(f"{self.name} gives no context ({error})") from None
         self.lost: str | None = None
         self._recording: Recording | None = None
-        self._code: dict[str, bytes] = {}
+        self._modules = Modules(self.calls, self.capability, self.driver.kernel_code, self._do, self)
         self._lock = threading.RLock()
         self._memory = MemoryPool()
         self._pinned: list[np.ndarray] = []
@@ -241,10 +241,8 @@ class Device:
             raise self.failed("mem_alloc", error) from error
 
     def zeros(self, shape: Sequence[int], dtype: DType) -> DeviceArray:
-        """As np.zeros; complete on return."""
-        array = self.array(shape, dtype, f"an array of {'x'.join(map(str, shape))} {np.dtype(dtype)}").fill(0)
-        self.synchronize()
-        return array
+        """As np.zeros, for work that streams get later: these wait for the default stream."""
+        return self.array(shape, dtype, f"an array of {'x'.join(map(str, shape))} {np.dtype(dtype)}").fill(0)
 
     def upload(self, host: np.ndarray, stream: Stream | None = None) -> DeviceArray:
         """A new array with these contents; complete on return. Not recorded."""
@@ -287,6 +285,11 @@ class Device:
             for array in arrays:
                 self._memory.give(array.nbytes, array.ptr)
 
+    def expect_pinned(self, nbytes: int) -> None:
+        """`pinned` will be asked for so many bytes soon. The context must be current."""
+        with self._lock:
+            self.calls.pinned.expect(nbytes)
+
     def pinned(self, shape: Sequence[int], dtype: DType) -> np.ndarray:
         """A page-locked host array of zeros, for copies without a staging buffer."""
         with self._lock:  # the thread of a lane and that which decides may both ask
@@ -303,22 +306,8 @@ class Device:
 
     # ---- kernels
     def load(self, modules: Iterable[str]) -> None:
-        """Compile kernel files that must be compiled, concurrently.
-
-        All are read, and the GPU gets their code, when their first kernel is launched: most encodes need a part of the files.
-        """
-        wanted = (module for module in modules if module not in self._code and not self.calls.is_loaded(module))
-        if missing := [module for module in wanted if not is_kept(module, self.capability)]:
-            self._code |= dict(zip(missing, self.driver.kernel_code(missing, self.capability)))
-
-    def _kernel(self, module: str, name: str, shared: int) -> int:
-        """Handle of the kernel `name` of `module`.cu, for launches with `shared` bytes of dynamic shared memory."""
-        what = f"{KERNEL}{name} of {module}.cu"
-        with self._lock:
-            if not self.calls.is_loaded(module):
-                code = self._code.pop(module, None) or self.driver.kernel_code([module], self.capability)[0]
-                self._do(what, self.calls.load, module, code)
-            return self._do(what, self.calls.function, module, name, shared)
+        """See Modules."""
+        self._modules.load(modules)
 
     def launch(
         self,
@@ -332,7 +321,7 @@ class Device:
     ) -> None:
         """Starts a kernel. Arguments are arrays (their pointer), NumPy-free ints (int32) or None (null)."""
         values: list[Any] = [a.ptr if type(a) is DeviceArray else 0 if a is None else a for a in arguments]
-        function = self.calls.known(module, name, shared) or self._kernel(module, name, shared)
+        function = self.calls.known(module, name, shared) or self._modules.kernel(module, name, shared)
         sizes = (*grid, 1, 1)[:3], (*block, 1, 1)[:3]
         if self._recording is None:
             self._do(KERNEL + name, self.calls.start, function, *sizes, shared, stream, values)
@@ -385,6 +374,7 @@ class Device:
         released.
         """
         host_stays = keep_host and bool(self._pinned)
+        self._modules.close()
         with suppress(GpuLost), self:
             self.synchronize()  # detects a lost GPU
         if self.lost:

@@ -11,7 +11,7 @@ that kernel has ended and its writes are visible. So the order of a stream does 
 
 import ctypes
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import groupby
@@ -22,7 +22,7 @@ import numpy as np
 from ...jit.intrinsics import intrinsic, ir, types
 from ...jit.kernel import kernel
 from . import array
-from .array import Stream, handle
+from .array import Stream, address_of, handle
 from .compiler import OTHERS
 from .graph import FEWEST, NODE, Graphs, node_parameters
 from .pinned import PinnedMemory
@@ -37,11 +37,12 @@ STREAM_WAIT_VALUE_EQ = 1  # CUstreamWaitValue_flags
 BLOCKING_SYNC, DISABLE_TIMING = 1, 2  # CUevent_flags
 OUT_OF_MEMORY, NOT_READY = 2, 600  # CUresult
 POINTER_MEMORY_TYPE = 2  # CUpointer_attribute
-# what can be recorded: (function, types of arguments: I, L numbers of 32, 64 bits, B a byte)
+# what is called by address: (function, types of arguments: I, L numbers of 32, 64 bits, B a byte)
 FUNCTIONS = {
     "launch": ("cuLaunchKernel", "LIIIIIIILLL"), "memcpy_htod_async": ("cuMemcpyHtoDAsync_v2", "LLLL"),
     "memcpy_dtoh_async": ("cuMemcpyDtoHAsync_v2", "LLLL"), "memset_d8_async": ("cuMemsetD8Async", "LBLL"),
     "record": ("cuEventRecord", "LL"), "wait": ("cuStreamWaitEvent", "LLI"),
+    "load_module": ("cuModuleLoadData", "LL"),
 }  # fmt: skip
 LATER_FUNCTIONS = {  # since CUDA 11.8, 11.7
     "launch_ex": ("cuLaunchKernelEx", "LLLL"), "wait_value": ("cuStreamWaitValue64_v2", "LLLI"),
@@ -115,6 +116,7 @@ class DriverCalls:
         self._calls = {key: _declared(library, *row) for key, row in (FUNCTIONS | later).items()}
         self._address = {key: ctypes.cast(call, ctypes.c_void_p).value or 0 for key, call in self._calls.items()}
         self._start = _declared(quick, *FUNCTIONS["launch"])
+        self._calls["memset_d8_async"] = _declared(quick, *FUNCTIONS["memset_d8_async"])
         self.pinned = PinnedMemory(library)
         self._graphs: Graphs | None = None
         with suppress(AttributeError):
@@ -203,11 +205,20 @@ class DriverCalls:
         """Whether `load` was called for a module."""
         return module in self._modules
 
-    def load(self, module: str, code: bytes) -> None:
-        """Load a module: its kernels are those of all launches, recordings and graphs."""
-        handle = ctypes.c_void_p()
-        self._check("cuModuleLoadData", self.library.cuModuleLoadData(ctypes.byref(handle), code))
-        self._modules[module] = handle
+    def load(self, modules: Mapping[str, bytes]) -> None:
+        """Load modules by their code, without the interpreter's lock: all launches, recordings and graphs take kernels of these.
+
+        An error is that of the first one that cannot be loaded; those after it are not loaded.
+        """
+        handles = np.zeros(len(modules), np.int64)
+        codes = [np.frombuffer(code, np.uint8) for code in modules.values()]
+        targets = range(address_of(handles), address_of(handles) + handles.nbytes, handles.itemsize)
+        rows = [self.call_record("load_module", target, address_of(code)) for target, code in zip(targets, codes)]
+        failed = self.replay(np.array(rows, np.int64))
+        count = len(modules) if failed < 0 else failed >> 32
+        self._modules |= zip(list(modules)[:count], map(ctypes.c_void_p, handles.tolist()))
+        if failed >= 0:
+            raise self.error(failed & 0xFFFFFFFF, "cuModuleLoadData failed: ")
 
     def function(self, module: str, name: str, shared: int) -> int:
         """Handle of a kernel of a loaded module, for launches with `shared` bytes of dynamic shared memory."""

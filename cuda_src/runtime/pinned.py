@@ -79,19 +79,30 @@ class PinnedMemory:
         """Bytes of all blocks, prepared ones too."""
         return sum(block.size for block in self._blocks) + LARGEST_BLOCK * len(self._prepared)
 
+    def expect(self, nbytes: int) -> None:
+        """So much will be asked for: from LARGEST_BLOCK on threads prepare blocks now."""
+        if nbytes >= LARGEST_BLOCK and self._usable:
+            self._prepare()
+
     def _next(self, size: int) -> np.ndarray | None:
-        """As `block`: from LARGEST_BLOCK on others are prepared for those who ask next."""
-        if size != LARGEST_BLOCK:
+        """As `block`, or one that is prepared; from LARGEST_BLOCK on others are prepared for those who ask next."""
+        if size > LARGEST_BLOCK or (size < LARGEST_BLOCK and not self._prepared):
             return self.block(size)
-        block = self._prepared.popleft().take() if self._prepared else self.block(size)
-        context = ctypes.c_void_p()
-        if block is not None and self._has_contexts and not self.library.cuCtxGetCurrent(ctypes.byref(context)):
-            while len(self._prepared) < PREPARED:
-                prepared = _PreparedBlock(self, context)
-                if not start_threads([prepared.thread], []):
-                    break
-                self._prepared.append(prepared)
+        block = self._prepared.popleft().take() if self._prepared else self.block(LARGEST_BLOCK)
+        if block is not None:
+            self._prepare()
         return block
+
+    def _prepare(self) -> None:
+        """Begin blocks up to PREPARED."""
+        context = ctypes.c_void_p()
+        if not self._has_contexts or self.library.cuCtxGetCurrent(ctypes.byref(context)):
+            return
+        while len(self._prepared) < PREPARED:
+            prepared = _PreparedBlock(self, context)
+            if not start_threads([prepared.thread], []):
+                break
+            self._prepared.append(prepared)
 
     def block(self, size: int) -> np.ndarray | None:
         """uint8[>= size], zeros; None if the driver refuses it, or maps it at another address."""

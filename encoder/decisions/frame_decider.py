@@ -16,9 +16,19 @@ from .frame_order import FrameOrder
 from .frame_requests import Requests
 
 if TYPE_CHECKING:  # imported where settings ask for them: most of the lookahead, of rate control and of their kernels
+    from ...scheduler.lookahead.host_costs import FrameCosts
     from .adaptive_types import AdaptiveTypes
     from .given_types import GivenTypes
     from .qp_source import QpSource
+
+
+def import_decisions(config: Config) -> None:
+    """Import what a FrameDecider imports, before there is one: while a GPU's context is made this takes no time."""
+    if config.decides_by_samples:
+        from . import adaptive_types  # noqa: F401
+
+        if config.rate.crf is not None:
+            from . import qp_source  # noqa: F401
 
 
 class FrameDecider:
@@ -127,7 +137,6 @@ def _adaptive_types(config: Config, costs: LookaheadCosts | None) -> "AdaptiveTy
 def _costs_of(config: Config, copies: bool, start: Starter | None) -> LookaheadCosts:
     """The costs of an encode: on its first GPU, if it has one. copies: see GpuCosts; start: see FrameCosts."""
     from ...cpu_simd.decisions.common import QUICK
-    from ...scheduler.lookahead.host_costs import FrameCosts
     from .adaptive_types import FAST
     from .sharp_frames import LEAST
 
@@ -136,13 +145,17 @@ def _costs_of(config: Config, copies: bool, start: Starter | None) -> LookaheadC
     with_sharpness = config.types.b_adapt == FAST and config.coding.bframes + 1 >= LEAST
     ordinals = [int(name.partition(":")[2] or 0) for name in config.machine.devices if name != "cpu"]
     if not ordinals:
+        from ...scheduler.lookahead.host_costs import FrameCosts
+
         # of all ways to divide many frames the motion would fill the memory
         keeps_used = config.rate.mbtree and config.types.b_adapt == FAST
         return FrameCosts(*size, threads, quick=quick, start=start, keeps_used=keeps_used, with_sharpness=with_sharpness)
     from ...scheduler.lookahead.gpu_or_host import GpuOrHostCosts
     from .adaptive_quantisation import AqSettings
 
-    def on_host(first: int) -> FrameCosts:
+    def on_host(first: int) -> "FrameCosts":
+        from ...scheduler.lookahead.host_costs import FrameCosts
+
         return FrameCosts(*size, threads, first, quick, with_sharpness=with_sharpness)
 
     aq = AqSettings.of(config) if config.rate.crf is not None and config.coding.aq_mode else None

@@ -38,6 +38,8 @@ class CudaLoop(Loop):
         dpb: DecodedPictureBuffer | None = None, frames_on_device: list[GpuFrame] | None = None,
     ) -> None:  # fmt: skip
         """arrays, dpb, frames_on_device: shared with a loop that alternates with this one."""
+        (upload,) = upload_shape(settings.mb_height, settings.display)
+        executor.expect_host(executor.frames_on_device * upload)
         super().__init__(settings, executor, arrays, dpb)
         zeros = executor.zeros
 

@@ -16,7 +16,7 @@ from ...cuda_src.runtime.pool import allocation_bytes
 from ...standard.sample_format import Sample
 from .gpu_batch import GpuFrame
 
-FRAMES, MOTIONS = 4, 16  # so many in one allocation of the driver: an encode begins with hundreds of arrays
+FRAMES, MOTIONS = 8, 64  # so many in one allocation of the driver: an encode begins with hundreds of arrays
 
 
 class LookaheadMemory:

@@ -414,8 +414,10 @@ class EmulatedLibcuda:
         self.driver.memset_d8_async(target, byte, count, self.driver.streams.get(stream))
 
     # ---- kernels
-    def cuModuleLoadData(self, module: Any, code: bytes) -> None:
-        self._keep(module, self.driver.load_emulated(code.decode()))
+    def _load_module(self, module: int, code: int) -> None:
+        loaded = self.driver.load_emulated(ctypes.string_at(code).decode())
+        self.objects[id(loaded)] = loaded
+        ctypes.c_uint64.from_address(module).value = id(loaded)
 
     def cuModuleUnload(self, module: Any) -> None:
         gone = self.objects.pop(number(module))

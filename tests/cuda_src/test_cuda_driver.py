@@ -142,7 +142,7 @@ def test_errors_have_kinds_and_texts():
         with pytest.raises(driver.MemoryError, match=r"cuMemAlloc failed: .*out of memory"):
             driver.allocate(1 << 21)
         calls = driver.calls()
-        calls.load("source/ssd", b"source/ssd")
+        calls.load({"source/ssd": b"source/ssd"})
         with pytest.raises(driver.Error, match="cuModuleGetFunction failed: no kernel nothing"):
             calls.function("source/ssd", "nothing", 0)
         assert issubclass(driver.MemoryError, driver.Error)
