@@ -27,7 +27,7 @@ from ..jit import compiling
 from ..scheduler.devices import cuda_kernels_will_compile
 from ..scheduler.trace import Trace
 from . import on_ray
-from .encode_frames import NOTHING_WRITTEN, by_lanes, encode_frames, expected_frames
+from .encode_frames import NOTHING_WRITTEN, encode_frames, expected_frames, several_gops
 from .encode_run import Run, Sinks, open_arrays, open_sinks, start_line
 from .input_metadata import OutputTimes, check_colours_of_images, notes, sound_of, warnings_before
 from .interrupt import INTERRUPTED, Interrupted, StopSignals
@@ -135,7 +135,7 @@ def _session(
     source, make = run.source, None
     if reports["ray"] is not None:
         make = on_ray.connect(config, option_texts, reports, source, first_name, total, stack, run.info, run.warn)
-    in_any_order = total if by_lanes(source, config) else None
+    in_any_order = total if several_gops(source, config) else None
     return open_session(config, run.sinks.reconstruction is not None, run.warn, run.trace, in_any_order, total, make)
 
 

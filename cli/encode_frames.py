@@ -7,6 +7,7 @@ from ..encoder.errors import DeviceLost, InputError
 from ..encoder.files.read_ahead import THREADS, Read, ReadAhead
 from ..encoder.files.video import RawSource, Source, VideoFormat
 from ..encoder.frames.source import HostSource
+from ..encoder.gops.gops import reads_again
 from ..encoder.settings.config import Config
 from ..scheduler.threads.readers import Readers
 from .encode_run import Run, finish, write
@@ -65,6 +66,11 @@ def encode_frames(run: Run, stop: StopSignals) -> int:
 def by_lanes(source: Source, config: Config) -> bool:
     """Whether lanes can read the frames: nothing is decided by samples before."""
     return _any_order(source, config) and not config.decides_by_samples
+
+
+def several_gops(source: Source, config: Config) -> bool:
+    """Whether the automatic number of GOPs at once is not one: lanes read the frames."""
+    return by_lanes(source, config) or (_any_order(source, config) and reads_again(config))
 
 
 def _any_order(source: Source, config: Config) -> bool:

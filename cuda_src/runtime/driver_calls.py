@@ -206,7 +206,7 @@ class DriverCalls:
         return module in self._modules
 
     def load(self, modules: Mapping[str, bytes]) -> None:
-        """Load modules by their code, without the interpreter's lock: all launches, recordings and graphs take kernels of these.
+        """Load modules by their code, without the interpreter's lock: launches, recordings and graphs take kernels of these.
 
         An error is that of the first one that cannot be loaded; those after it are not loaded.
         """

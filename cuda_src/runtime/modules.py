@@ -41,7 +41,7 @@ class Modules:
         """Handle of the kernel `name` of `module`.cu, for launches with `shared` bytes of dynamic shared memory."""
         what = f"{KERNEL}{name} of {module}.cu"
         with self._lock:
-            self._load([module], what)
+            self._do(what, self._load, [module])
             function: int = self._do(what, self._calls.function, module, name, shared)
             return function
 
@@ -54,11 +54,14 @@ class Modules:
     def _give(self, modules: list[str]) -> None:
         """A failure is also that of the launch that needs the file, which reports it."""
         with suppress(Exception), self._context, self._lock:
-            self._load(modules, "kernels")
+            self._load(modules)
 
-    def _load(self, modules: list[str], what: str) -> None:
-        code = {name: self._compiled.pop(name, b"") for name in modules if not self._calls.is_loaded(name)}
+    def _load(self, modules: list[str]) -> None:
+        """Give the GPU those of these files that it does not have."""
+        code = {name: self._compiled.get(name, b"") for name in modules if not self._calls.is_loaded(name)}
         kept = [name for name in code if not code[name]]
         code |= dict(zip(kept, self._code_of(kept, self._capability))) if kept else {}
         if code:
-            self._do(what, self._calls.load, code)
+            self._calls.load(code)
+        for name in code:
+            self._compiled.pop(name, None)

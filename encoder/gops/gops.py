@@ -8,13 +8,18 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...process import start_threads
+from ...scheduler.frames.frame import SourceBuffer
+from ...scheduler.stages import BY_BITS
 from ...scheduler.trace import Trace
+from ..decision_queue import DecisionQueue
 from ..encoded_frame import EncodedFrame
 from ..errors import Error
 from ..files.read_ahead import Read
@@ -54,6 +59,15 @@ def count_lanes(config: Config, frames: int | None) -> int:
     return max(len(machine.devices), min(lanes, -(-frames // config.types.keyint) if frames else lanes))
 
 
+def reads_again(config: Config) -> bool:
+    """Whether several GOPs at once pay on a GPU though samples decide, so that frames of a file are read twice: where P
+    frames wait for each other, and take the GPU longer than their decisions take the host (docs/how/devices.md).
+    """
+    coding, machine = config.coding, config.machine
+    on_one_gpu = machine.device == "cuda" and len(machine.devices) == 1 and not machine.waits_for_packets
+    return on_one_gpu and config.rate.crf is not None and not coding.has_b_frames and coding.subme >= BY_BITS
+
+
 def _tuned_lanes(config: Config) -> int:
     """The number in the tuning file: pinned, or chosen, which holds for large frames only; 0: none."""
     machine = config.machine
@@ -83,8 +97,22 @@ class NoThreads(Error):
     """Too few threads for this number of lanes; one GOP at a time needs none."""
 
 
+@dataclass(eq=False, slots=True)
+class Measured:
+    """A frame of a file while it is decided about, in a buffer; then it is read again by the lane that encodes it."""
+
+    buffer: SourceBuffer
+    read: Read
+
+    def __call__(self, target: np.ndarray) -> None:
+        """As a Read."""
+        self.read(target)
+
+
 class Gops(ConcurrentGops):
     """Encodes `lanes` GOPs at once; lanes are assigned to the devices in turn."""
+
+    _later: Callable[[int], Read] | None = None  # the frames of a file that are read again
 
     def __init__(
         self,
@@ -100,6 +128,7 @@ class Gops(ConcurrentGops):
         ahead = -(-FRAMES_AHEAD * len(config.machine.devices) // longest)
         self.queue = GopQueue(lanes, lanes * longest, frame_bytes(config), [section.start for section in sections], ahead)
         self.lanes: list[Pipeline] = []
+        self._free: deque[SourceBuffer] = deque()  # of frames that were decided about, and are read again
         self._threads: list[threading.Thread] = []
         say = WarnOnce(warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)))
         try:
@@ -156,11 +185,47 @@ class Gops(ConcurrentGops):
     def cut(self) -> None:
         self.queue.end(cut=True)
 
+    @property
+    def _reads_again(self) -> bool:
+        """Whether lanes read frames of a file again whose samples decide: those of a GPU read into what they upload."""
+        return self.config.machine.device == "cuda"
+
+    def read_ahead(self, later: Callable[[int], Read] | None = None) -> bool:
+        if later is not None and self._reads_again:  # buffers stay as they are until nothing reads them
+            self._later = later
+            self._decisions.close()
+            self._decisions = DecisionQueue(self.config, self._warn, copies=False)
+        return True
+
     def _new_buffer(self) -> np.ndarray | Read:
+        if self._later is None:
+            return self._plain_buffer()
+        if self._free and self._free[0].number < self._decisions.reads_from:
+            buffer = self._free.popleft()
+        elif self.lanes:
+            buffer = self.lanes[0].executor.ring.source_buffer()
+        else:
+            buffer = SourceBuffer(self.config.coding.mb_height, self.config.coding.display, np.empty)
+        buffer.number = self._decisions.count + len(self._buffers)
+        return Measured(buffer, self._later(buffer.number))
+
+    def _plain_buffer(self) -> np.ndarray | Read:
+        """A buffer in which a frame waits until a lane encodes it."""
         return self.queue.buffer()
 
-    def _add(self, frames: Iterable[Waiting]) -> None:
+    def _samples_of(self, buffer: np.ndarray | Read) -> np.ndarray:
+        return buffer.buffer.source if isinstance(buffer, Measured) else super()._samples_of(buffer)
+
+    def _decided(self, frames: Iterable[Waiting]) -> Iterator[Waiting]:
+        """As they are encoded."""
         for spec, source in frames:
+            if isinstance(source, Measured):
+                self._free.append(source.buffer)
+                source = source.read
+            yield spec, source
+
+    def _add(self, frames: Iterable[Waiting]) -> None:
+        for spec, source in self._decided(frames):
             self.queue.enter(spec, source)
 
     def _wait(self) -> None:

@@ -6,15 +6,11 @@ use one GPU by turns.
 
 import os
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from ...scheduler.frames.frame import SourceBuffer
 from ...scheduler.trace import Span, Trace
-from ..decision_queue import DecisionQueue
 from ..decisions.second_pass import sections_of
 from ..errors import DeviceLost
 from ..files.read_ahead import Read
@@ -53,18 +49,6 @@ def measures_here(config: Config) -> bool:
     return config.decides_by_samples and config.machine.devices[0] != "cpu"
 
 
-@dataclass(eq=False, slots=True)
-class _Measured:
-    """A frame of a file while it is decided about, in a buffer; then it is read again by the lane that encodes it."""
-
-    buffer: SourceBuffer
-    read: Read
-
-    def __call__(self, target: np.ndarray) -> None:
-        """As a Read."""
-        self.read(target)
-
-
 class Workers(Gops):
     """As Gops, with a process for each device, so that each has an interpreter of its own. Decisions are made here.
 
@@ -75,14 +59,12 @@ class Workers(Gops):
 
     _slots: Slots
     _remotes: Sequence[RemoteLanes] = ()  # before `_start`
-    _later: Callable[[int], Read] | None = None  # the frames of a file whose samples decide
 
     def _start(self, lanes: int, longest: int, keep: bool, say: Callable[[str], None], trace: Trace | None) -> None:
         config, names = self.config, self.config.machine.devices
         self._slots = Slots(frame_bytes(config))
         self._remotes = remotes = list[RemoteLanes]()
         self._entering: list[Waiting] = []  # decided frames that are not in the queue
-        self._free: deque[SourceBuffer] = deque()  # of frames that were decided about
         self._writer = SliceWriter(config)
         waiting = config.types.rc_lookahead + config.coding.bframes + _SPARE if config.holds_frames else _SPARE
         most = MOST_BYTES * len(names) // frame_bytes(config)
@@ -129,38 +111,15 @@ class Workers(Gops):
                 remote.set_bt709()
             super().set_bt709()
 
-    def read_ahead(self, later: Callable[[int], Read] | None = None) -> bool:
-        self._later = later
-        if later is not None:  # buffers stay as they are until nothing reads them
-            self._decisions.close()
-            self._decisions = DecisionQueue(self.config, self._warn, copies=False)
+    @property
+    def _reads_again(self) -> bool:
         return True
 
-    def _new_buffer(self) -> Slot | _Measured:
-        if self._later is None:
-            return self._slots.take()
-        if self._free and self._free[0].number < self._decisions.reads_from:
-            buffer = self._free.popleft()
-        elif self.lanes:
-            buffer = self.lanes[0].executor.ring.source_buffer()
-        else:
-            buffer = SourceBuffer(self.config.coding.mb_height, self.config.coding.display, np.empty)
-        buffer.number = self._decisions.count + len(self._buffers)
-        return _Measured(buffer, self._later(buffer.number))
+    def _plain_buffer(self) -> Slot:
+        return self._slots.take()
 
     def _samples_of(self, buffer: np.ndarray | Read) -> np.ndarray:
-        if isinstance(buffer, _Measured):
-            return buffer.buffer.source
-        assert isinstance(buffer, Slot)
-        return buffer.buffer
-
-    def _decided(self, frames: Iterable[Waiting]) -> Iterator[Waiting]:
-        """As they are encoded."""
-        for spec, source in frames:
-            if isinstance(source, _Measured):
-                self._free.append(source.buffer)
-                source = source.read
-            yield spec, source
+        return buffer.buffer if isinstance(buffer, Slot) else super()._samples_of(buffer)
 
     def _add(self, frames: Iterable[Waiting]) -> None:
         """In batches: each one wakes the threads of the workers."""

@@ -60,6 +60,51 @@ def test_a_fault_loses_the_gpu(driver):
         gpu.__enter__()
 
 
+BORDERS, DIFFERENCES = "inter/interpolate", "source/ssd"
+
+
+def test_kernels_are_given_early(driver, monkeypatch):
+    """By a thread; a launch then loads no more. `close` waits for it."""
+    loaded, load, begun, may_load = [], driver.load_emulated, threading.Event(), threading.Event()
+
+    def slowly(name):
+        begun.set()
+        may_load.wait(60)
+        loaded.append((name, threading.current_thread() is threading.main_thread()))
+        return load(name)
+
+    monkeypatch.setattr(driver, "load_emulated", slowly)
+    gpu = device_module.Device()
+    with gpu:
+        gpu.load([DIFFERENCES, BORDERS])
+        assert begun.wait(60) and not loaded
+        may_load.set()
+        extend_borders(gpu.array((64, 64), np.uint8).fill(1), 16)
+        assert loaded == [(BORDERS, False), (DIFFERENCES, False)]
+        gpu.load([BORDERS])
+    gpu.close()
+    assert len(loaded) == 2
+
+
+def test_a_file_that_cannot_be_loaded_fails_where_it_is_needed(driver, monkeypatch):
+    load = driver.load_emulated
+
+    def failing(name):
+        if name == DIFFERENCES:
+            raise Error("no such code")
+        return load(name)
+
+    monkeypatch.setattr(driver, "load_emulated", failing)
+    gpu = device_module.Device()
+    with gpu:
+        gpu.load([DIFFERENCES, BORDERS])
+        gpu._modules.close()
+        extend_borders(gpu.array((64, 64), np.uint8).fill(1), 16)
+        assert not gpu.lost
+        with pytest.raises(device_module.GpuLost, match="the kernel nothing of source/ssd.cu: .*no such code"):
+            gpu.launch(DIFFERENCES, "nothing", (1,), (1,), ())
+
+
 def test_a_write_outside_is_found(driver):
     with device_module.Device() as gpu:
         plane = gpu.array((64, 64), np.uint8).fill(1)

@@ -162,6 +162,21 @@ def test_a_driver_that_refuses_a_thread():
 
 
 @needs_large_pages
+def test_what_is_expected_is_prepared():
+    """From a large block on: small arrays are then cut from it, too."""
+    driver = DriverOfThreads()
+    memory = PinnedMemory(driver)
+    memory.expect(LARGEST_BLOCK - 1)
+    assert not memory.nbytes
+    memory.expect(LARGEST_BLOCK)
+    assert memory.nbytes == PREPARED * LARGEST_BLOCK
+    arrays = [memory.zeros((LARGE_PAGE,), np.uint8) for _ in range(3)]
+    assert all(not array.any() for array in arrays) and memory.nbytes == (1 + PREPARED) * LARGEST_BLOCK
+    memory.close()
+    assert sorted(driver.given_back) == sorted(driver.sizes) and set(driver.contexts) == {(False, 77)}
+
+
+@needs_large_pages
 @pytest.mark.parametrize("driver", [FakeDriver(refused=1), FakeDriver(elsewhere=True)])
 def test_a_driver_that_refuses_is_not_asked_again(driver):
     memory = PinnedMemory(driver)

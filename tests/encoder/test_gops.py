@@ -346,6 +346,43 @@ def test_same_bytes_on_a_gpu(driver, clip, devices, gops):  # noqa: F811
     assert stream == expected and len(decoded) == FRAMES
 
 
+def lanes_of_command(monkeypatch):
+    """A list that gets the number of lanes of each Gops."""
+    lanes, start = [], Gops._start
+    monkeypatch.setattr(Gops, "_start", lambda self, count, *more: lanes.append(count) or start(self, count, *more))
+    return lanes
+
+
+READ_AGAIN = {
+    "": 2, "--aq-mode 0 --no-mbtree --scenecut 0": 2, "--seek 2 --frames 7": 2, "--bframes 2 --b-adapt 1": 0, "--subme 4": 0,
+    "--bframes 2 --rc-lookahead 4 --gops 3": 3, "--gops 1": 0,
+}  # fmt: skip
+
+
+@on_gpus
+@pytest.mark.parametrize("words", READ_AGAIN)
+def test_frames_that_decide_are_read_again(driver, clip, raw, tmp_path, words, monkeypatch):  # noqa: F811
+    """P frames by a rate factor: two GOPs at once, as many GOPs as are asked for with B frames; the bytes of one."""
+    options = ["--crf", "24", "--bframes", "0", "--keyint", "3", "--quiet", *words.split()]
+    assert main(["encode", str(raw), str(tmp_path / "cpu.264"), "--device", "cpu", *options]) == 0
+    lanes = lanes_of_command(monkeypatch)
+    assert main(["encode", str(raw), str(tmp_path / "gpu.264"), "--device", "cuda", "--threads", "4", *options]) == 0
+    assert lanes == [READ_AGAIN[words]] * (READ_AGAIN[words] > 0)
+    assert (tmp_path / "gpu.264").read_bytes() == (tmp_path / "cpu.264").read_bytes()
+
+
+@on_gpus
+@pytest.mark.parametrize("part", (10, 3, 2))
+def test_frames_that_decide_when_the_gpu_is_lost(driver, clip, raw, tmp_path, part):  # noqa: F811
+    options = ["--crf", "24", "--bframes", "0", "--keyint", "3", "--threads", "4", "--quiet"]
+    begin = driver.launches
+    assert main(["encode", str(raw), str(tmp_path / "gpu.264"), *options]) == 0
+    driver.launches, driver.fail_after = 0, (driver.launches - begin) // part
+    assert main(["encode", str(raw), str(tmp_path / "lost.264"), *options]) == 0
+    driver.fail_after = None
+    assert (tmp_path / "lost.264").read_bytes() == (tmp_path / "gpu.264").read_bytes()
+
+
 @on_gpus
 @pytest.mark.parametrize("silent", (False, True))
 def test_a_lost_gpu_with_auto(driver, clip, silent):  # noqa: F811
