@@ -101,7 +101,7 @@ def test_a_file_that_cannot_be_loaded_fails_where_it_is_needed(driver, monkeypat
         gpu._modules.close()
         extend_borders(gpu.array((64, 64), np.uint8).fill(1), 16)
         assert not gpu.lost
-        with pytest.raises(device_module.GpuLost, match="the kernel nothing of source/ssd.cu: .*no such code"):
+        with pytest.raises(device_module.GpuLost, match=r"the kernel nothing of source/ssd\.cu: .*no such code"):
             gpu.launch(DIFFERENCES, "nothing", (1,), (1,), ())
 
 
