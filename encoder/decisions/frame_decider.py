@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # imported where settings ask for them: most of the lookahead
 
 
 def import_decisions(config: Config) -> None:
-    """Import what a FrameDecider imports, before there is one: while a GPU's context is made this takes no time."""
+    """Import what a FrameDecider imports, before there is one: a GPU's context is made meanwhile."""
     if config.decides_by_samples:
         from . import adaptive_types  # noqa: F401
 
