@@ -241,7 +241,7 @@ class Device:
             raise self.failed("mem_alloc", error) from error
 
     def zeros(self, shape: Sequence[int], dtype: DType) -> DeviceArray:
-        """As np.zeros for work that is issued later: streams, none of which is a non-blocking one, wait for the default stream."""
+        """As np.zeros for work that is issued later: all streams, none of them non-blocking, wait for the default stream."""
         return self.array(shape, dtype, f"an array of {'x'.join(map(str, shape))} {np.dtype(dtype)}").fill(0)
 
     def upload(self, host: np.ndarray, stream: Stream | None = None) -> DeviceArray:
