@@ -145,7 +145,7 @@ Motion = namedtuple("Motion", (
 
 # Rows of slices in raster order, which threads take by ticket.
 SliceOrder = namedtuple("SliceOrder", (
-    "first_mb",  # int32[mb_height], address of the first macroblock of the slice that holds the row
+    "first_mb",  # int32[n_mb], address of the first macroblock of the slice that holds a macroblock
     # int64[1 + 2 mb_height], 0 at first: from 1 on macroblocks done in each row, then rows taken, at the first row of a slice
     "progress",
 ))  # fmt: skip

@@ -101,7 +101,7 @@ class Config(NamedTuple):
         if values["me"] != "step" and options.get("step_grid") is not None:
             raise OptionError("has no effect without --me step", "step-grid")
         mb_width, mb_height = -(-values["width"] // 16), -(-values["height"] // 16)
-        check_slices(values, mb_height)
+        check_slices(values, options, mb_height)
         check_sar(values)
         rate, size = requested_buffer(values, options)
         high = values["transform_8x8_mode"] or values["scaling_lists"] != FLAT
@@ -109,7 +109,7 @@ class Config(NamedTuple):
         resolve_types(values, options)
         if rate or (values["bitrate"] and values["pass_"] not in READING):
             values["gops"] = 1
-        resolve_machine(values, options, rate > 0)
+        resolve_machine(values, options, rate > 0 or values["slice_max_size"] > 0)
         values |= {
             "pad": -(-(values["merange"] + _BORDER) // _PAD_UNIT) * _PAD_UNIT,
             "level_idc": level.level_idc,

@@ -151,6 +151,8 @@ class Loop:
         spec = frame.spec
         slot, list_slots = self.dpb.begin(spec)
         previous = self._continued(spec, list_slots)
+        if self.arrays.sized_slices is not None:
+            self.arrays.sized_slices.enter(frame)
         frame.write_params(self.arrays.list_numbers(spec, list_slots, previous))
         binding = FrameBinding(self.arrays, frame, frame.frame_params, slot, list_slots, previous)
         coded: AnyFrame
