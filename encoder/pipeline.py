@@ -29,7 +29,7 @@ from .decisions.coding_decider import CodingDecider
 from .decisions.frame_order import FrameOrder
 from .decisions.slice_cutter import SliceCutter
 from .encoded_frame import EncodedFrame
-from .errors import DeviceError, DeviceLost, Error, RefusedFrame
+from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .files.read_ahead import Read
 from .frame_pipeline import FramePipeline
 from .frames.device_frame import check_device
@@ -173,6 +173,8 @@ class Pipeline(FramePipeline):
 
         begun: see set_bt709.
         """
+        if self._cutter is not None:
+            raise InputError("frames on a GPU cannot have slices of a size, which the host writes; copy them to the host first")
         try:
             self.executor.check_device(source, check_device)
         except GpuLost as lost:

@@ -101,7 +101,7 @@ class Config(NamedTuple):
         if values["me"] != "step" and options.get("step_grid") is not None:
             raise OptionError("has no effect without --me step", "step-grid")
         mb_width, mb_height = -(-values["width"] // 16), -(-values["height"] // 16)
-        check_slices(values, options, mb_height)
+        check_slices(values, mb_height)
         check_sar(values)
         rate, size = requested_buffer(values, options)
         high = values["transform_8x8_mode"] or values["scaling_lists"] != FLAT

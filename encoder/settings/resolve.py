@@ -98,8 +98,8 @@ def resolve_level(values: OptionValues, options: OptionValues, rates: tuple[int,
     raise last
 
 
-def check_slices(values: OptionValues, options: OptionValues, mb_height: int) -> None:
-    """OptionError for more slices than rows of macroblocks, or both kinds of slices. Slices of a size are cut on the CPU."""
+def check_slices(values: OptionValues, mb_height: int) -> None:
+    """OptionError for more slices than rows of macroblocks, or both kinds of slices."""
     if values["slices"] > mb_height:
         size, most = f"{values['width']}x{values['height']}", mb_height
         text = f"{values['slices']}: not in 1..{most} (a slice is at least one macroblock row, and {size} has {most})"
@@ -108,12 +108,9 @@ def check_slices(values: OptionValues, options: OptionValues, mb_height: int) ->
         return
     if values["slices"] > 1:
         raise OptionError(f"{values['slices']}: contradicts --slice-max-size (sizes say where slices begin); use 1", "slices")
-    named = values["devices"] or (values["device"],)
-    if any(name not in ("cpu", "auto") for name in named):
-        text = f"{values['slice_max_size']}: exists for the CPU only, not for device {','.join(named)}; use --device cpu"
+    if values["devices"] is None and values["device"] == "hybrid":
+        text = f"{values['slice_max_size']}: not on device hybrid, whose plans know slices of rows; use --device cpu or cuda"
         raise OptionError(text, "slice-max-size")
-    if values["devices"] is None:
-        values["device"] = "cpu"
 
 
 def check_sar(values: OptionValues) -> None:

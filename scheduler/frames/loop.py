@@ -143,7 +143,8 @@ class Loop:
         )
         self._arrays_b = ArraysPool(self.arrays)
         self._compiled_frames = CompiledFrames(settings)
-        self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
+        on_host = settings.slice_max_size > 0 or ENTROPY_STAGE in executor.deferred
+        self.for_download = () if on_host else (ENTROPY_STAGE,)  # if this device runs it
         self.history = FrameHistory()
 
     def run(self, frame: Frame) -> Callable[[], None]:

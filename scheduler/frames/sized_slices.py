@@ -24,14 +24,15 @@ class SizedSlices:
         self._put_first = put_first
         self._params = np.zeros(HEADER_BITS + n_mb, np.int32)
         self._starts = np.zeros(n_mb + 1, np.int32)
-        self._sizes, self._bins, self._ends = (np.zeros(n_mb, np.int32) for _ in range(3))
+        self._first, self._sizes, self._bins, self._ends = (np.zeros(n_mb, np.int32) for _ in range(4))
         self._data = np.zeros(2 * n_mb * ENTRY_BYTES, np.uint8)  # pages exist once written
 
     def enter(self, frame: Frame) -> None:
         """The next frame, which has its spec and headers."""
         spec, bits = frame.spec, frame.headers.bits
         first, end = np.array(spec.slices).T
-        self._put_first(np.repeat(first, end - first).astype(np.int32))
+        self._first[:] = np.repeat(first, end - first)
+        self._put_first(self._first)
         self._starts[: len(first)], self._starts[len(first)] = first, end[-1]
         self._params[:2] = spec.qp, spec.cabac_init_idc
         self._params[HEADER_BITS : HEADER_BITS + len(bits)] = bits
@@ -41,7 +42,7 @@ class SizedSlices:
     def state(self) -> State:
         """Arguments of the entropy stage in place of the frame's."""
         return {
-            "slice_starts": self._starts, "frame_params": self._params, "slice_sizes": self._sizes, "mb_ends": self._ends,
+            "slice_first_mb": self._first, "slice_starts": self._starts, "frame_params": self._params, "slice_sizes": self._sizes, "mb_ends": self._ends,
             "slice_bins": self._bins, "slice_data": self._data,
         }  # fmt: skip
 

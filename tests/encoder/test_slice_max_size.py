@@ -6,6 +6,8 @@ from h264lite.standard.bits import NAL_IDR, NAL_SLICE
 
 from ..support import round_trip, sequences
 from ..support.broken import units_of
+from ..cuda_emulator.fixtures import gpu  # noqa: F401
+from .test_cuda_streams import compare
 from .test_streams import QUICK, planes
 
 TOOLS = (
@@ -33,3 +35,16 @@ def test_decoders_agree(name, tools, most):
     stream = round_trip.check(planes(clip, 7), clip.width, clip.height, slice_max_size=most, threads=1, **tools)
     sizes = [len(unit) for unit in slices_of(stream)]
     assert max(sizes) <= most and len(sizes) > 7, sizes
+
+
+ON_GPU = (
+    {"qp": 24, "keyint": 1}, {"qp": 26, "ref": 2, "preset": "superfast"}, {"qp": 26, "bframes": 2, "keyint": 5},
+    {"qp": 24, "no_cabac": True, "subme": 5, "bframes": 2}, {"qp": 22, "profile": "baseline", "deblock_within_slices": True},
+    {"qp": 1, "keyint": 3}, {"crf": 24, "bframes": 3, "subme": 7, "slice_max_size": 300},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("tools", ON_GPU, ids=str)
+def test_cuda_gives_the_same_bytes(gpu, tools):  # noqa: F811
+    options = {"slice_max_size": 150, **tools}
+    compare(round_trip.noise_clip(82, 66, 5, 3), 82, 66, **options)
