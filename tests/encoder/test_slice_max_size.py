@@ -41,6 +41,10 @@ ON_GPU = (
     {"qp": 24, "keyint": 1}, {"qp": 26, "ref": 2, "preset": "superfast"}, {"qp": 26, "bframes": 2, "keyint": 5},
     {"qp": 24, "no_cabac": True, "subme": 5, "bframes": 2}, {"qp": 22, "profile": "baseline", "deblock_within_slices": True},
     {"qp": 1, "keyint": 3}, {"crf": 24, "bframes": 3, "subme": 7, "slice_max_size": 300},
+    {"qp": 24, "bframes": 0, "subme": 7, "slice_max_size": 300, "deblock_within_slices": False, "keyint": 9},
+    {"qp": 24, "bframes": 0, "subme": 7, "slice_max_size": 300, "no_8x8dct": True},
+    {"qp": 24, "bframes": 3, "subme": 5, "slice_max_size": 300},
+    {"qp": 24, "bframes": 3, "subme": 7, "b_adapt": 0, "no_8x8dct": True, "slice_max_size": 300, "scenecut": 0},
 )  # fmt: skip
 
 
