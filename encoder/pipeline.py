@@ -174,7 +174,7 @@ class Pipeline(FramePipeline):
         begun: see set_bt709.
         """
         if self._cutter is not None:
-            raise InputError("frames on a GPU cannot have slices of a size, which the host writes; copy them to the host first")
+            raise InputError("frames on a GPU cannot have slices of a size, which the host writes; copy them to it first")
         try:
             self.executor.check_device(source, check_device)
         except GpuLost as lost:
@@ -240,8 +240,8 @@ class Pipeline(FramePipeline):
         self.executor.encode(spec, frame, self._write)
 
     def _code_to_fit(self, frame: Frame, spec: FrameSpec) -> None:
-        """Code a frame until its slices are small enough (SliceCutter) and it fits the buffer, if there is one (BufferControl).
-        It is then finished, and with its filler data.
+        """Code a frame until its slices are small enough (SliceCutter) and it fits the buffer (BufferControl), where there are
+        such limits. It is then finished, and with its filler data.
         """
         executor, decider, cutter = self.executor, self.decider, self._cutter
         spec = spec if cutter is None else cutter.first(spec)
@@ -324,7 +324,8 @@ class Pipeline(FramePipeline):
         macroblocks = Macroblocks(*(frame.results[name] for name in Macroblocks._fields))
         tools = CodingTools(config.coding.trellis, int(config.coding.transform_8x8_mode), int(config.coding.cabac))
         n_ref1 = spec.n_ref1 if config.coding.has_b_frames else None
-        bits_by_kind(starts, frame.frame_params, Entries(spec.n_ref, n_ref1), config.coding.mb_width, macroblocks, tools, kinds)
+        entries = Entries(spec.n_ref, n_ref1)
+        bits_by_kind(starts, frame.frame_params, entries, config.coding.mb_width, macroblocks, tools, kinds)
         vectors, luma, chroma = ((kinds[[VECTORS, LUMA, CHROMA]] + UNIT // 2) // UNIT).tolist()
         return bits - vectors - luma - chroma, vectors, luma, chroma
 

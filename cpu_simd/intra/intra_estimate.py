@@ -276,7 +276,8 @@ def best_modes(source, mb, slice_first_mb, lam, limit, tools, scratch):
         store(current, y * 16, widen(row))
     mode, cost = _macroblock_16x16(source, x0, y0, beside, lam, limit, current, edges)
     cost_8x8 = cost
-    if tools.transform_8x8_mode and tools.intra_8x8 and (beside.corner or not left or not top):  # else the edge is filtered otherwise
+    # without the corner alone the edge of Intra_8x8 is filtered otherwise, which is not built
+    if tools.transform_8x8_mode and tools.intra_8x8 and (beside.corner or not left or not top):
         value = _macroblock_8x8(source, x0, y0, beside, lam, cost, samples, edge, predictions, modes_8x8)
         cost_8x8 = min(cost, value)
     cost_4x4 = _macroblock_4x4(source, x0, y0, beside, lam, cost_8x8, costs, modes)

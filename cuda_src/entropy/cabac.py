@@ -166,8 +166,8 @@ def code_bins(slices: Slices, bins: Bins, source: Planes, sizes: Sizes, stream: 
             layout, starts, frame_params, mb_width, bins.chunk_bins, bins.chunk_begins, prefixes, bodies, chunk_starts, cells,
             *sizes)),
         ("entropy/cabac", "add_codes", blocks, ADDERS, (
-            layout, starts, mb_width, bins.chunk_bins, bins.chunk_begins, codes, range_table, prefixes, segments, chunk_starts,
-            sizes.bits, *source, cells)),
+            layout, starts, mb_width, bins.chunk_bins, bins.chunk_begins, codes, range_table, prefixes, segments,
+            chunk_starts, sizes.bits, *source, cells)),
     )  # fmt: skip
     for module, kernel, across, threads, arguments in launches:
         device.launch(module, kernel, (across, n), (threads,), arguments, stream)

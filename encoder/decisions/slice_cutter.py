@@ -54,7 +54,8 @@ class SliceCutter:
         self._last[spec.frame_type, spec.is_reference] = spec.qp, max(headers), bits
         if max(sizes) > self._most and not self._warned:
             self._warned = True
-            self._warn(f"frame {spec.display_index} has a slice of {max(sizes)} bytes, more than {self._most}: one macroblock")
+            text = f"{max(sizes)} bytes, more than {self._most}: one macroblock"
+            self._warn(f"frame {spec.display_index} has a slice of {text}")
         return None
 
 

@@ -38,7 +38,8 @@ def constants(settings: CodingSettings, constant: Callable[[np.ndarray], A]) -> 
         "intra_8x8": int("i8x8" in settings.partitions), "psy_rd": round(256 * settings.psy_rd),
         "alpha_offset": 2 * settings.deblock_alpha, "beta_offset": 2 * settings.deblock_beta,
         "disable_idc": settings.disable_deblocking_idc,
-        "slice_first_mb": constant(_slice_first_mb(settings)), "slice_starts": constant(_slice_starts(settings)), "mb_ends": None,
+        "slice_first_mb": constant(_slice_first_mb(settings)), "slice_starts": constant(_slice_starts(settings)),
+        "mb_ends": None,
         "scaling": constant(_scaling(settings)),
     }  # fmt: skip
 

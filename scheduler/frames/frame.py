@@ -107,7 +107,7 @@ class Frame(FrameArrays[np.ndarray]):
         self.frame_params = np.zeros(HEADER_BITS + mb_height, np.int32)
         self.write_slices: Callable[[], None] = nothing  # the entropy stage, if the loop leaves it to a task
         self.unit_sizes: list[int] = []  # bytes of the NAL unit of each slice, once written
-        self.has_sized_slices = False  # slices are cut by their sizes, so that the next four are not the frame's (sized_slices.py)
+        self.has_sized_slices = False  # see sized_slices.py
         self.mb_ends: np.ndarray | None = None
         self.index = 0  # number of frames that entered before it
         self.ring_slot = 0  # index in the ring of frames

@@ -114,7 +114,8 @@ class Arrays(Generic[A]):
         references = References.allocate(slots + settings.weighted_copies, settings.size, executor.zeros)
         workspace = Workspace(settings.size, settings.most_searches, executor.zeros)
         constant = constants(settings, executor.constant)
-        sized = SizedSlices(settings, partial(executor.put_constant, constant["slice_first_mb"])) if settings.slice_max_size else None
+        put_first = partial(executor.put_constant, constant["slice_first_mb"])
+        sized = SizedSlices(settings, put_first) if settings.slice_max_size else None
         return cls(settings, executor, slots, references, workspace, constant, sized)
 
     def for_executor(self, executor: ArrayMemory[A]) -> "Arrays[A]":

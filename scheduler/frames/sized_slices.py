@@ -36,14 +36,14 @@ class SizedSlices:
         self._starts[: len(first)], self._starts[len(first)] = first, end[-1]
         self._params[:2] = spec.qp, spec.cabac_init_idc
         self._params[HEADER_BITS : HEADER_BITS + len(bits)] = bits
-        frame.slice_sizes, frame.slice_bins, frame.slice_data, frame.mb_ends = self._sizes, self._bins, self._data, self._ends
-        frame.has_sized_slices = True
+        frame.slice_data, frame.mb_ends, frame.has_sized_slices = self._data, self._ends, True
+        vars(frame).update(slice_sizes=self._sizes, slice_bins=self._bins)
 
     def state(self) -> State:
         """Arguments of the entropy stage in place of the frame's."""
         return {
-            "slice_first_mb": self._first, "slice_starts": self._starts, "frame_params": self._params, "slice_sizes": self._sizes, "mb_ends": self._ends,
-            "slice_bins": self._bins, "slice_data": self._data,
+            "slice_first_mb": self._first, "slice_starts": self._starts, "frame_params": self._params, "mb_ends": self._ends,
+            "slice_sizes": self._sizes, "slice_bins": self._bins, "slice_data": self._data,
         }  # fmt: skip
 
 

@@ -6,8 +6,8 @@ from h264lite.cpu_simd.decide.mode_decision import mark_skipped
 from h264lite.cpu_simd.inter.explicit_motion import explicit_motion
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP, B_SUB_DIRECT, I_PCM, P_SKIP, B_8x8, P_16x16
 
-from ..support import slices as slices_of
 from ..support import naive
+from ..support import slices as slices_of
 from ..support.b_scenes import results
 from ..support.naive_mode_decision_b import direct_motion
 
@@ -86,7 +86,8 @@ def test_without_intra_macroblocks_nothing_changes():
 
 def p_frame(rng, mb_width, rows):
     """Arguments of mark_skipped: P_Skip and P_16x16, without residual, and I_PCM."""
-    n_mb, first = mb_width * rows, np.array([k // 2 * 2 * mb_width for k in range(rows)], np.int32)
+    n_mb = mb_width * rows
+    first = slices_of.anywhere(rng, n_mb, 0.1)
     ref_idx, mv = np.zeros((n_mb, 4), np.int8), np.zeros((n_mb, 16, 2), np.int16)
     kinds = rng.choice((P_SKIP, P_SKIP, P_16x16), n_mb).astype(np.uint8)
     for mb in range(n_mb):

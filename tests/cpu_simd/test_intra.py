@@ -66,8 +66,10 @@ def given_modes(rng, mb_width, slice_first_mb, with_8x8=False):
         modes[mb] = 16 + rng.choice([2, *[0] * top, *[1] * left, *[3] * corner])
         for k in range(16 * (rng.random() < 0.7)):
             beside, above = left or k % 4 > 0, top or k > 3
-            modes[mb, k] = rng.choice([2, *[0, 3, 7] * above, *[1, 8] * beside, *[4, 5, 6] * (above and beside and (corner or k > 0))])
-        if with_8x8 and (corner or not left or not top) and modes[mb, 0] < 16 and rng.random() < 0.5:  # each quadrant its first block's mode
+            both = above and beside and (corner or k > 0)
+            modes[mb, k] = rng.choice([2, *[0, 3, 7] * above, *[1, 8] * beside, *[4, 5, 6] * both])
+        with_edge = with_8x8 and (corner or not left or not top)
+        if with_edge and modes[mb, 0] < 16 and rng.random() < 0.5:  # each quadrant its first block's mode
             modes[mb] = 32 + np.kron(modes[mb].reshape(4, 4)[::2, ::2], np.ones((2, 2), np.uint8)).ravel()
     return modes
 

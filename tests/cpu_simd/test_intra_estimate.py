@@ -6,8 +6,8 @@ from h264lite.cpu_simd.bundles import CodingTools
 from h264lite.cpu_simd.decisions.common import LAMBDA
 from h264lite.cpu_simd.intra.intra_estimate import intra_estimate
 
-from ..support import slices as slices_of
 from ..support import naive
+from ..support import slices as slices_of
 from ..support.quantiser import constant
 
 SEED = 12

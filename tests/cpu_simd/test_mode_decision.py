@@ -21,8 +21,8 @@ from h264lite.cpu_simd.search.full_search import full_search
 from h264lite.cpu_simd.search.subpel_refine import subpel_refine
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP, P_SKIP, B_8x8, B_16x16, I_16x16, P_16x8, P_16x16
 
-from ..support import slices as slices_of
 from ..support import naive
+from ..support import slices as slices_of
 from ..support.bundles import named
 from ..support.naive_modes import Decision
 from ..support.quantiser import constant, varying

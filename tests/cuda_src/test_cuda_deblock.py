@@ -8,9 +8,9 @@ from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthDat
 from h264lite.cpu_simd.loopfilter import deblock as cpu
 from h264lite.cuda_src.loopfilter import deblock as cuda
 
-from ..support import slices as slices_of
 from ..cpu_simd.test_deblock import arguments, random_b_state, random_planes, random_state
 from ..cuda_emulator.fixtures import device, is_emulated  # noqa: F401
+from ..support import slices as slices_of
 
 KINDS = ("noise", "steps", "bright")
 

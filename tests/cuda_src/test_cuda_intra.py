@@ -9,9 +9,9 @@ from h264lite.cpu_simd.intra import intra as cpu
 from h264lite.cuda_src.intra.intra import intra
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_8x8, I_16x16, P_16x16
 
-from ..support import slices as slices_of
 from ..cpu_simd.test_intra import empty_state, given_modes, picture
 from ..cuda_emulator.fixtures import device, is_emulated  # noqa: F401
+from ..support import slices as slices_of
 from ..support.bundles import named, uploaded
 from ..support.scaling_lists import FLAT, lists_named, quantiser_of
 
@@ -145,7 +145,7 @@ def test_every_mode_is_used(device):  # noqa: F811
         state["qp"][:] = 20 + k
         planes = picture(rng, 96, 96, "waves" if k % 3 else "smooth")
         rec = [np.full_like(p, 55) for p in planes]
-        both(device, planes, state, np.zeros(6, np.int32), 0, rec, [(0, 36)])
+        both(device, planes, state, np.zeros(36, np.int32), 0, rec, [(0, 36)])
         modes4.update(state["intra4x4_mode"][state["mb_type"] == I_4x4].ravel().tolist())
         modes16.update(state["intra16x16_mode"][state["mb_type"] == I_16x16].tolist())
         chroma.update(state["intra_chroma_mode"].tolist())

@@ -7,9 +7,9 @@ from h264lite.cpu_simd.decisions.intra import AS_8x8
 from h264lite.cpu_simd.intra import intra_estimate as cpu
 from h264lite.cuda_src.intra.intra_estimate import intra_estimate
 
-from ..support import slices as slices_of
 from ..cpu_simd.test_intra import picture
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support import slices as slices_of
 from ..support.quantiser import constant, varying
 
 

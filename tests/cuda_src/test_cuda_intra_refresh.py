@@ -6,10 +6,10 @@ from h264lite.cpu_simd.bundles import CodingTools, Motion
 from h264lite.cpu_simd.intra import intra_refresh as cpu
 from h264lite.cuda_src.intra.intra_refresh import intra_refresh
 
-from ..support import slices as slices_of
 from ..cpu_simd.test_intra import picture
 from ..cpu_simd.test_intra_refresh import random_motion
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support import slices as slices_of
 from ..support.quantiser import varying
 
 BARS = ((0, 1), (0, 2), (1, 2), (2, 5), (4, 5), (5, 7), (6, 7), (0, 7))

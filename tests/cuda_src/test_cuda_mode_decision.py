@@ -9,9 +9,9 @@ from h264lite.cpu_simd.inter import interpolate as cpu_interpolate
 from h264lite.cuda_src.decide import mode_decision as cuda
 from h264lite.standard.macroblock import B_DIRECT
 
-from ..support import slices as slices_of
 from ..cuda_emulator.fixtures import device, is_emulated  # noqa: F401
 from ..support import naive
+from ..support import slices as slices_of
 from ..support.bundles import blank, uploaded
 from ..support.cuda_cases import SEED, padded, plane, shifted
 from ..support.quantiser import constant, varying

@@ -4,8 +4,8 @@ import numpy as np
 from h264lite.cpu_simd.bundles import Motion, MovedCandidates, OtherCosts, References
 from h264lite.cpu_simd.decisions.common import LAMBDA
 
-from . import slices as slices_of
 from . import naive
+from . import slices as slices_of
 
 PAD = 48
 SHAPES = np.array([0] * 4 + [1] * 2 + [2] * 2 + [3] * 3)

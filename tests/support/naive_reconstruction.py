@@ -309,7 +309,7 @@ def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictu
         kind, qp, levels = state["mb_type"][mb], int(state["qp"][mb]), state["levels"][mb]
         first_mb = int(slice_first_mb[mb])
         left, top = mx > 0 and mb > first_mb, mb - mb_width >= first_mb
-        edges = set(range(9)) if left and top and mb - mb_width > first_mb else {0, 1, 2, 3, 7, 8}  # modes that need no corner
+        edges = set(range(9)) if left and top and mb - mb_width > first_mb else {0, 1, 2, 3, 7, 8}  # without a corner
         right = top and mx + 1 < mb_width
         if kind == I_PCM:
             for plane, samples, size in zip(rec, source, (16, 8, 8)):
@@ -330,8 +330,9 @@ def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictu
                     above_right = right if bx == 3 else top
                 else:
                     above_right = block not in (3, 5, 7, 11, 13, 15)
-                prediction = predict_4x4(rec[0], x, y, state["intra4x4_mode"][mb, k], left or bx > 0, top or by > 0, above_right)
-                assert k or state["intra4x4_mode"][mb, k] in edges
+                mode = state["intra4x4_mode"][mb, k]
+                prediction = predict_4x4(rec[0], x, y, mode, left or bx > 0, top or by > 0, above_right)
+                assert k or mode in edges
                 residual = residual_4x4(inverse_scan(levels[block]), qp)
                 rec[0][y : y + 4, x : x + 4] = clip1(prediction + residual)
         elif kind == I_8x8:
