@@ -35,6 +35,7 @@ from h264lite.cpu_simd.bundles import (
     Searches,
     SearchResult,
     SearchStart,
+    SliceCounts,
     SliceOrder,
     StrengthData,
 )
@@ -219,9 +220,7 @@ class Bench:
                 macroblocks,
                 CodingTools(1, 0, 0),
                 data,
-                sizes,
-                bins,
-                None,
+                SliceCounts(sizes, bins),
                 stream,
             ),
             "10 to 20",

@@ -150,6 +150,13 @@ SliceOrder = namedtuple("SliceOrder", (
     "progress",
 ))  # fmt: skip
 
+# What write_slices says of slices.
+SliceCounts = namedtuple("SliceCounts", (
+    "sizes",  # int32[>= n]: bits of each slice with its header, up to the stop bit; -1: too long
+    "bins",  # int32[>= n]: bins of each slice, with CABAC only
+    "mb_ends",  # None, or int32[n_mb]: bits of the slice up to the end of each macroblock, with CABAC some less
+), defaults=(None,))  # fmt: skip
+
 # Types and prediction modes of intra macroblocks.
 IntraChoice = namedtuple("IntraChoice", (
     "mb_type",  # uint8[n_mb]

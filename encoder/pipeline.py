@@ -240,8 +240,8 @@ class Pipeline(FramePipeline):
         self.executor.encode(spec, frame, self._write)
 
     def _code_to_fit(self, frame: Frame, spec: FrameSpec) -> None:
-        """Code a frame until its slices are small enough (SliceCutter) and it fits the buffer (BufferControl), where there are
-        such limits. It is then finished, and with its filler data.
+        """Code a frame until its slices are small enough (SliceCutter) and it fits the buffer (BufferControl), where there
+        are such limits. It is then finished, and with its filler data.
         """
         executor, decider, cutter = self.executor, self.decider, self._cutter
         spec = spec if cutter is None else cutter.first(spec)

@@ -64,7 +64,7 @@ def put_pcm(out, last, n, mb, mb_width, source, scratch):
 def put_cabac_slice(out, header, first_mb, end_mb, mb_width, entries, frame_params, tools, source, m, scratch, mb_ends):
     """7.3.4, 7.3.2.11: macroblocks first_mb .. end_mb - 1 and the stop bit, from bit `header` of out on, the first of a byte.
 
-    entries: Entries; mb_ends: see write_slices. Returns the bit position after the stop bit, -1 if fewer than SPARE bytes of
+    entries: Entries; mb_ends: see SliceCounts. Returns the bit position after the stop bit, -1 if fewer than SPARE bytes of
     out are left; and the number of all bins (BinCountsInNALunits, 7.4.2.10).
     """
     outlined()

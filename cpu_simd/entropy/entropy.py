@@ -17,23 +17,20 @@ from .macroblock_syntax import skip_type
 
 @closed_kernel
 def write_slices(
-    slice_first_mb, slice_starts, frame_params, entries, mb_width, source, macroblocks, tools, slice_data, slice_sizes,
-    slice_bins, mb_ends,
-):  # fmt: skip
+    slice_first_mb, slice_starts, frame_params, entries, mb_width, source, macroblocks, tools, slice_data, slice_counts
+):
     """7.3.4: slice_data() and the stop bit of all slices, without emulation prevention; by CABAC if the tools say so.
 
     slice_first_mb: int32[n_mb]; slice_starts: int32[> n]: address of the first macroblock of each slice, then n_mb;
     frame_params: int32[>= HEADER_BITS + n], see layout.py; headers have fewer than 2048 bits, with CABAC a multiple of 8.
     Bundles: Entries; Planes source, for I_PCM; Macroblocks, CodingTools. slice_data: uint8[mb_height (mb_width + 1)
     ENTRY_BYTES]: a slice begins at entry row0 (mb_width + 1), with mb_ends slice n at entry first_mb + n; the bits of its
-    header are 0. slice_sizes: int32[>= n]: bits of
-    each slice with its header, up to the stop bit; -1: a macroblock takes more than ENTRY_BYTES, with CABAC the slice more
+    header are 0. slice_counts: SliceCounts; a size of -1: a macroblock takes more than ENTRY_BYTES, with CABAC the slice more
     than its place without SPARE bytes (cabac_slice.py).
-    slice_bins: int32[>= n]: bins of each slice, with CABAC only. mb_ends: None, or int32[n_mb]: bits of the slice up to each
-    macroblock, with CABAC some less.
     """
     slice_qp = np.int64(frame_params[0])
     n_ref, n_ref1 = entries
+    sizes, n_bins, mb_ends = slice_counts
     sink = np.zeros(3, np.int64)
     cabac = bool(tools.cabac)
     n_mb = len(slice_first_mb)
@@ -53,26 +50,21 @@ def write_slices(
         for i in range((header >> 3) + 1):
             out[i] = 0
         if cabac:
-            slice_sizes[n], slice_bins[n] = put_cabac_slice(
-                out, header, first_mb, end_mb, mb_width, entries, frame_params, tools, source, macroblocks, scratch,
-                mb_ends,
+            sizes[n], n_bins[n] = put_cabac_slice(
+                out, header, first_mb, end_mb, mb_width, entries, frame_params, tools, source, macroblocks, scratch, mb_ends
             )
         else:
             open_sink(out, header, sink)
-            slice_sizes[n] = put_slice(
-                out, sink, first_mb, end_mb, mb_width, entries, slice_qp, source, macroblocks, tools.transform_8x8_mode,
-                mb_ends,
-            )
+            mode = tools.transform_8x8_mode
+            sizes[n] = put_slice(out, sink, first_mb, end_mb, mb_width, entries, slice_qp, source, macroblocks, mode, mb_ends)
         n, first_mb = n + 1, end_mb
 
 
 @helper
-def put_slice(
-    out, sink, first_mb, end_mb, mb_width, entries, slice_qp, source, macroblocks, transform_8x8_mode, mb_ends
-):
+def put_slice(out, sink, first_mb, end_mb, mb_width, entries, slice_qp, source, macroblocks, transform_8x8_mode, mb_ends):
     """7.3.4, 7.3.2.11: macroblocks first_mb .. end_mb - 1 and the stop bit. Returns the bit position after it, or -1.
 
-    entries: Entries; mb_ends: see write_slices.
+    entries: Entries; mb_ends: see SliceCounts.
     """
     n_ref, n_ref1 = entries
     skip = skip_type(n_ref1)

@@ -145,14 +145,14 @@ def test_slices_are_independent():
     rng = np.random.default_rng(seed := 23)
     print("seed", seed)
     planes = picture(rng, 64, 48, "waves")
-    first = np.array([0, 0, 6, 6], np.int32)
+    first = slices_of.of_rows([0, 0, 6, 6], 3)
     whole = empty_state(12)
     whole["qp"][:] = 30
     rec = run(planes, whole, 0, first)
     lower = empty_state(6)
     lower["qp"][:] = 30
     halves = [np.ascontiguousarray(p[p.shape[0] // 2 :]) for p in planes]
-    rec2 = run(halves, lower, 0, np.zeros(2, np.int32))
+    rec2 = run(halves, lower, 0, np.zeros(6, np.int32))
     assert np.array_equal(whole["levels"][6:], lower["levels"])
     assert np.array_equal(rec[0][32:], rec2[0])
 
@@ -165,7 +165,7 @@ def test_every_mode_is_used():
         state = empty_state(36)
         state["qp"][:] = 20 + k
         planes = picture(rng, 96, 96, "waves" if k % 3 else "smooth")
-        rec = run(planes, state, 0, np.zeros(6, np.int32))
+        rec = run(planes, state, 0, np.zeros(36, np.int32))
         modes4.update(state["intra4x4_mode"][state["mb_type"] == I_4x4].ravel().tolist())
         modes16.update(state["intra16x16_mode"][state["mb_type"] == I_16x16].tolist())
         chroma.update(state["intra_chroma_mode"].tolist())

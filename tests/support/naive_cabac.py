@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from h264lite.cpu_simd.bundles import CodingTools, Entries, Macroblocks, Planes
+from h264lite.cpu_simd.bundles import CodingTools, Entries, Macroblocks, Planes, SliceCounts
 from h264lite.cpu_simd.layout import CB_DC, CR_DC, ENTRY_BYTES, HEADER_BITS, LUMA_DC
 from h264lite.standard import cabac_contexts as tables
 from h264lite.standard import macroblock as mbk
@@ -435,7 +435,7 @@ def written(
     layout = upload(first), upload(width * np.array(rows, np.int32)), upload(params)
     tools = CodingTools(0, int(mode_8x8), 1)
     entries = Entries(state.n_ref, state.n_ref1)
-    kernel(*layout, entries, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, sizes, bins, None)
+    kernel(*layout, entries, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, SliceCounts(sizes, bins))
     if upload is not np.copy:
         data, sizes, bins = data.get(), sizes.get(), bins.get()
     assert (data[height * pitch :] == 0xA5).all()

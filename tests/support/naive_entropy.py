@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from h264lite.cpu_simd.bundles import CodingTools, Entries, Macroblocks, Planes
+from h264lite.cpu_simd.bundles import CodingTools, Entries, Macroblocks, Planes, SliceCounts
 from h264lite.cpu_simd.layout import CB_DC, CR_DC, ENTRY_BYTES, HEADER_BITS, LUMA_DC
 from h264lite.standard import cavlc
 from h264lite.standard import macroblock as mbk
@@ -396,7 +396,7 @@ def written(
     bins = upload(np.zeros(height, np.int32))
     tools = CodingTools(0, state.transform_8x8_mode, 0)
     entries = Entries(state.n_ref, state.n_ref1)
-    kernel(*layout, entries, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, sizes, bins, None)
+    kernel(*layout, entries, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, SliceCounts(sizes, bins))
     if upload is not np.copy:
         data, sizes = data.get(), sizes.get()
     assert (data[height * pitch :] == 0xA5).all()
