@@ -67,7 +67,7 @@ class Pipeline(FramePipeline):
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
         warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         self.decider = CodingDecider(config, warn)
-        self._cutter = SliceCutter(config.coding.slice_max_size, warn) if config.coding.slice_max_size else None
+        self._cutter = SliceCutter.of(config, warn)
         try:
             self.executor: FrameExecutor[EncodedFrame] = FrameExecutor(
                 config.coding, config.machine, keep_reconstruction, self.decider.most_in_flight, warn, trace

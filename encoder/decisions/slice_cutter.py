@@ -12,6 +12,8 @@ import numpy as np
 from ...scheduler.frame_spec import FrameSpec
 from ...scheduler.frames.frame import Frame
 from ...scheduler.frames.sized_slices import bits_of_macroblocks
+from ...standard.levels import Level, level_by_name, max_slices
+from ..settings.config import Config
 
 FILLED, AGAIN = 94, 90  # of 100: bytes of a slice that is expected, of a piece of one that was too large
 _END_BITS = 8 + 16  # of a NAL unit besides header and macroblocks: its first byte, and about what the entropy coder ends with
@@ -22,10 +24,23 @@ Slices = tuple[tuple[int, int], ...]
 class SliceCutter:
     """The slices of the frames of a stream, which come in coding order. What one GOP teaches is forgotten at its end."""
 
-    def __init__(self, most: int, warn: Callable[[str], None]) -> None:
-        """most: bytes of the NAL unit of a slice; warn: called once, with a sentence about a macroblock that takes more."""
-        self._most, self._warn, self._warned = most, warn, False
+    def __init__(self, most: int, warn: Callable[[str], None], level: Level, most_slices: int | None) -> None:
+        """most: bytes of the NAL unit of a slice; most_slices: of a frame, by the level; None: no limit.
+
+        warn: called with a sentence about the first frame that exceeds one of both.
+        """
+        self._most, self._warn, self._level, self._most_slices = most, warn, level, most_slices
+        self._warned: set[str] = set()
         self._last: dict[tuple[str, bool], tuple[int, int, np.ndarray]] = {}  # QP, bits of a header, bits of macroblocks
+
+    @classmethod
+    def of(cls, config: Config, warn: Callable[[str], None]) -> "SliceCutter | None":
+        """None without --slice-max-size."""
+        coding = config.coding
+        if not coding.slice_max_size:
+            return None
+        level = level_by_name(str(config.stream.level_idc))
+        return cls(coding.slice_max_size, warn, level, max_slices(level, coding.n_mb, config.video.fps))
 
     def first(self, spec: FrameSpec) -> FrameSpec:
         """A frame as it is coded first."""
@@ -52,11 +67,17 @@ class SliceCutter:
         if len(slices) > len(sizes):
             return spec.changed(slices=tuple(slices))
         self._last[spec.frame_type, spec.is_reference] = spec.qp, max(headers), bits
-        if max(sizes) > self._most and not self._warned:
-            self._warned = True
-            text = f"{max(sizes)} bytes, more than {self._most}: one macroblock"
-            self._warn(f"frame {spec.display_index} has a slice of {text}")
+        if max(sizes) > self._most:
+            self._warn_once(spec, "size", f"a slice of {max(sizes)} bytes, more than {self._most}: one macroblock")
+        if self._most_slices is not None and len(sizes) > self._most_slices:
+            text = f"{len(sizes)} slices, of which level {self._level.name} allows {self._most_slices}"
+            self._warn_once(spec, "number", text)
         return None
+
+    def _warn_once(self, spec: FrameSpec, limit: str, text: str) -> None:
+        if limit not in self._warned:
+            self._warned.add(limit)
+            self._warn(f"frame {spec.display_index} has {text}")
 
 
 def _filled(bits: np.ndarray, room: int) -> Slices:

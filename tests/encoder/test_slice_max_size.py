@@ -121,6 +121,14 @@ def test_a_macroblock_that_takes_more():
     assert check_sizes(stream, 30) > 4
 
 
+@pytest.mark.filterwarnings("ignore:frame .* one macroblock")
+def test_more_slices_than_the_level_allows():
+    """Table A-4: level 3 has 22 macroblocks of its rate for each slice: at 300 frames a second six slices of a frame."""
+    clip = round_trip.noise_clip(64, 48, 3, 2)
+    with pytest.warns(RuntimeWarning, match="frame 0 has 12 slices, of which level 3 allows 6"):
+        round_trip.encode(clip, 64, 48, fps=300, level="3", slice_max_size=40, qp=10)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [({"slices": 2}, "slices 2: contradicts slice_max_size"), ({"device": "hybrid"}, "slice_max_size 500: not on device")],
