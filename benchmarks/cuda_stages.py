@@ -35,6 +35,7 @@ from h264lite.cpu_simd.bundles import (
     Searches,
     SearchResult,
     SearchStart,
+    SliceCounts,
     SliceOrder,
     StrengthData,
 )
@@ -162,7 +163,7 @@ class Bench:
         chosen = [gpu.array((n, 4), np.int8), gpu.array((n, 16, 2), np.int16)]
         mb_type, sub, cbp = gpu.array((n,), np.uint8), gpu.array((n, 4), np.uint8), gpu.array((n,), np.uint8)
         motion = Motion(mb_type, sub, *chosen)
-        slots, slices = gpu.upload(np.zeros(1, np.int32)), gpu.upload(np.zeros(rows, np.int32))
+        slots, slices = gpu.upload(np.zeros(1, np.int32)), gpu.upload(np.zeros(n, np.int32))
         intra, qp = gpu.upload(np.full(n, 100000, np.int32)), self.qp()
         self.time("subsample", lambda: subsample(source, luma[0], pad, 0, rows, coarse, stream=stream))
         self.time(
@@ -202,7 +203,7 @@ class Bench:
             "40",
         )
         self.time("mark_skipped", lambda: mark_skipped(slices, *chosen, cbp, width, 0, rows, mb_type, stream=stream))
-        layout = gpu.upload(np.array([0, rows], np.int32)), gpu.upload(np.array([27, *[0] * (HEADER_BITS - 1), 40], np.int32))
+        layout = gpu.upload(np.array([0, n], np.int32)), gpu.upload(np.array([27, *[0] * (HEADER_BITS - 1), 40], np.int32))
         modes, mode = gpu.upload(np.full((n, 16), 2, np.int8)), gpu.upload(np.zeros(n, np.uint8))
         macroblocks = Macroblocks(*motion[:4], modes, mode, mode, cbp, qp, *residual[:3])
         home = gpu.pinned((rows * (width + 1) * ENTRY_BYTES,), np.uint8)  # as in an encode, the host's
@@ -219,8 +220,7 @@ class Bench:
                 macroblocks,
                 CodingTools(1, 0, 0),
                 data,
-                sizes,
-                bins,
+                SliceCounts(sizes, bins),
                 stream,
             ),
             "10 to 20",
@@ -232,7 +232,7 @@ class Bench:
         gpu, n, stream, width = self.gpu, self.n_mb, self.stream, self.width // 16
         planes = [source, *(gpu.upload(np.ascontiguousarray(self.second[::2, ::2])) for _ in range(2))]
         rec = [gpu.upload(p.get()) for p in planes]
-        cost, slices = gpu.array((n,), np.int32), gpu.upload(np.zeros(rows, np.int32))
+        cost, slices = gpu.array((n,), np.int32), gpu.upload(np.zeros(n, np.int32))
         qp, modes = self.qp(), gpu.array((n, 16), np.int8)
         mode, chroma, cbp = (gpu.array((n,), np.uint8) for _ in range(3))
         levels, total, flags = gpu.array((n, 27, 16), np.int16), gpu.array((n, 24), np.uint8), gpu.array((n,), np.uint8)
@@ -292,7 +292,7 @@ class Bench:
         ]
         *arrays, qp = (gpu.upload(a) for a in state)
         how = Quantiser(qp, 0), Deblocking(0, 0, 0)
-        arguments = Planes(*rec), StrengthData(*arrays), *how, gpu.upload(np.zeros(rows, np.int32))
+        arguments = Planes(*rec), StrengthData(*arrays), *how, gpu.upload(np.zeros(n, np.int32))
         self.time("deblock", lambda: deblock(*arguments, 0, rows, Planes(*out), stream=self.stream), "30")
 
 

@@ -19,7 +19,7 @@ from h264lite.cpu_simd.entropy import cabac, entropy
 from h264lite.encoder.encoder import Encoder
 from h264lite.jit.kernel import closed_kernel
 
-TOOLS, SIZES, BINS = 7, 9, 10  # arguments of write_slices
+TOOLS, COUNTS = 7, 9  # arguments of write_slices
 
 
 write_slices = entropy.write_slices
@@ -99,9 +99,9 @@ def main() -> None:
     for qp in settings.qp:
         encode_clip(clip, qp)
         cavlc_time = seconds(settings.rounds, lambda: write_all(0))
-        cavlc_bits = sum(int(call[SIZES][0]) for call in calls)
+        cavlc_bits = sum(int(call[COUNTS].sizes[0]) for call in calls)
         cabac_time = seconds(settings.rounds, lambda: write_all(1))
-        bits, bins = (sum(int(call[k][0]) for call in calls) for k in (SIZES, BINS))
+        bits, bins = (sum(int(call[COUNTS][k][0]) for call in calls) for k in range(2))
         each = 1000 / len(calls)
         print(
             f"{clip.name} QP {qp}: CABAC {each * cabac_time:.2f} ms a frame, {bins / cabac_time / 1e6:.0f} Mbin/s, "

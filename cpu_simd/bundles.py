@@ -145,10 +145,17 @@ Motion = namedtuple("Motion", (
 
 # Rows of slices in raster order, which threads take by ticket.
 SliceOrder = namedtuple("SliceOrder", (
-    "first_mb",  # int32[mb_height], address of the first macroblock of the slice that holds the row
+    "first_mb",  # int32[n_mb], address of the first macroblock of the slice that holds a macroblock
     # int64[1 + 2 mb_height], 0 at first: from 1 on macroblocks done in each row, then rows taken, at the first row of a slice
     "progress",
 ))  # fmt: skip
+
+# What write_slices says of slices.
+SliceCounts = namedtuple("SliceCounts", (
+    "sizes",  # int32[>= n]: bits of each slice with its header, up to the stop bit; -1: too long
+    "bins",  # int32[>= n]: bins of each slice, with CABAC only
+    "mb_ends",  # None, or int32[n_mb]: bits of the slice up to the end of each macroblock, with CABAC some less
+), defaults=(None,))  # fmt: skip
 
 # Types and prediction modes of intra macroblocks.
 IntraChoice = namedtuple("IntraChoice", (

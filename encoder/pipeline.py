@@ -27,8 +27,9 @@ from ..standard.macroblock import MB_TYPE_NAMES
 from ..standard.sample_format import chroma_shape
 from .decisions.coding_decider import CodingDecider
 from .decisions.frame_order import FrameOrder
+from .decisions.slice_cutter import SliceCutter
 from .encoded_frame import EncodedFrame
-from .errors import DeviceError, DeviceLost, Error, RefusedFrame
+from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .files.read_ahead import Read
 from .frame_pipeline import FramePipeline
 from .frames.device_frame import check_device
@@ -66,6 +67,7 @@ class Pipeline(FramePipeline):
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
         warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         self.decider = CodingDecider(config, warn)
+        self._cutter = SliceCutter.of(config, warn)
         try:
             self.executor: FrameExecutor[EncodedFrame] = FrameExecutor(
                 config.coding, config.machine, keep_reconstruction, self.decider.most_in_flight, warn, trace
@@ -171,6 +173,8 @@ class Pipeline(FramePipeline):
 
         begun: see set_bt709.
         """
+        if self._cutter is not None:
+            raise InputError("frames on a GPU cannot have slices of a size, which the host writes; copy them to it first")
         try:
             self.executor.check_device(source, check_device)
         except GpuLost as lost:
@@ -222,7 +226,7 @@ class Pipeline(FramePipeline):
             if (lag := decider.lag(spec)) is not None:
                 self._finish(lag - 1)
             spec = decider.complete(spec, ahead, frame, planes)
-            if decider.has_buffer:
+            if decider.has_buffer or self._cutter is not None:
                 self._code_to_fit(frame, spec)
             else:
                 self._code(frame, spec)
@@ -236,20 +240,27 @@ class Pipeline(FramePipeline):
         self.executor.encode(spec, frame, self._write)
 
     def _code_to_fit(self, frame: Frame, spec: FrameSpec) -> None:
-        """Code a frame until it fits the buffer; see BufferControl. It is then finished, and with its filler data."""
-        executor, decider = self.executor, self.decider
+        """Code a frame until its slices are small enough (SliceCutter) and it fits the buffer (BufferControl), where there
+        are such limits. It is then finished, and with its filler data.
+        """
+        executor, decider, cutter = self.executor, self.decider, self._cutter
+        spec = spec if cutter is None else cutter.first(spec)
         try:
             while True:
                 self._code(frame, spec)
                 coded: EncodedFrame = executor.in_flight[-1].result()
-                higher = decider.again(coded.bits)
-                if higher is None:
+                other = None if cutter is None else cutter.again(frame)
+                if other is None and decider.has_buffer and (higher := decider.again(coded.bits)) is not None:
+                    other = higher.changed(slices=spec.slices)
+                if other is None:
                     break
                 executor.take_back()
-                spec = higher
+                spec = other
         except BaseException:
             executor.in_flight.clear()  # a frame that may not fit leaves; the stream ends before it
             raise
+        if not decider.has_buffer:
+            return
         coded.in_buffer = in_buffer = decider.take(spec, coded.bits)
         coded.data += filler_data(in_buffer.filler)
         if coded.bits_by_kind is not None and in_buffer.filler:
@@ -309,11 +320,12 @@ class Pipeline(FramePipeline):
         from ..cpu_simd.entropy.bits_by_kind import CHROMA, LUMA, N_KINDS, UNIT, VECTORS, bits_by_kind  # few encodes need it
 
         spec, config, kinds = frame.spec, self.config, np.empty(N_KINDS, np.int64)
-        rows = np.array([*(row0 for row0, _ in spec.slices), config.coding.mb_height], np.int32)
+        starts = np.array([*(first_mb for first_mb, _ in spec.slices), config.coding.n_mb], np.int32)
         macroblocks = Macroblocks(*(frame.results[name] for name in Macroblocks._fields))
         tools = CodingTools(config.coding.trellis, int(config.coding.transform_8x8_mode), int(config.coding.cabac))
         n_ref1 = spec.n_ref1 if config.coding.has_b_frames else None
-        bits_by_kind(rows, frame.frame_params, Entries(spec.n_ref, n_ref1), config.coding.mb_width, macroblocks, tools, kinds)
+        entries = Entries(spec.n_ref, n_ref1)
+        bits_by_kind(starts, frame.frame_params, entries, config.coding.mb_width, macroblocks, tools, kinds)
         vectors, luma, chroma = ((kinds[[VECTORS, LUMA, CHROMA]] + UNIT // 2) // UNIT).tolist()
         return bits - vectors - luma - chroma, vectors, luma, chroma
 

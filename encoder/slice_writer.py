@@ -170,7 +170,7 @@ class SliceWriter:
         self.pps = picture_parameter_set(config.coding, config.rate.qp)
         self._of_display = of_display(config.video)
         self._headers: dict[tuple[object, ...], SliceHeaders] = {}
-        self._n_mb, self._pitch = config.coding.n_mb, (config.coding.mb_width + 1) * ENTRY_BYTES  # of slice data, bytes a row
+        self._n_mb = config.coding.n_mb
         self.parameter_sets = nal_unit(NAL_SPS, MOST_NEEDED, write_sps(self.sps)) + nal_unit(
             NAL_PPS, MOST_NEEDED, write_pps(self.pps)
         )
@@ -180,13 +180,14 @@ class SliceWriter:
         spec = frame.spec
         units = self._units_before_slices(spec, frame.sei)
         unit_type, ref_idc = NAL_IDR if spec.is_idr else NAL_SLICE, spec.nal_ref_idc
-        size = 0  # NumBytesInVclNALunits
-        for n, (row0, row1) in enumerate(spec.slices):
-            units += [start_of_nal_unit(unit_type, ref_idc, long_start_code=not units), self._payload(frame, n, row0, row1)]
-            size += 1 + len(units[-1])
+        frame.unit_sizes = []
+        for n in range(len(spec.slices)):
+            units += [start_of_nal_unit(unit_type, ref_idc, long_start_code=not units), self._payload(frame, n)]
+            frame.unit_sizes.append(1 + len(units[-1]))
         if self.coding.cabac:
             bins = sum(frame.slice_bins[: len(spec.slices)].tolist())
-            units.append(cabac_zero_words(bins, size, self._n_mb))
+            units.append(cabac_zero_words(bins, sum(frame.unit_sizes), self._n_mb))  # NumBytesInVclNALunits
+            frame.unit_sizes[-1] += len(units[-1])
         return b"".join(units)
 
     def sei(self, times: Times | None) -> bytes:
@@ -226,7 +227,7 @@ class SliceWriter:
         if headers is None:
             if len(self._headers) == MOST_HEADERS:
                 self._headers.clear()
-            numbers, bits, shifts = zip(*(self._header_as_number(spec, row0) for row0, _ in spec.slices))
+            numbers, bits, shifts = zip(*(self._header_as_number(spec, first_mb) for first_mb, _ in spec.slices))
             headers = self._headers[header_key] = SliceHeaders(bits, numbers, shifts)
         return headers
 
@@ -239,17 +240,17 @@ class SliceWriter:
             number |= lsb << shift - LOG2_MAX_PIC_ORDER_CNT_LSB
         return number
 
-    def _header_as_number(self, spec: FrameSpec, row0: int) -> tuple[int, int, int]:
+    def _header_as_number(self, spec: FrameSpec, first_mb: int) -> tuple[int, int, int]:
         """A slice header with pic_order_cnt_lsb 0 as a number, its bits, the place of frame_num; see SliceHeaders."""
         last = 0 if spec.is_idr else (1 << self._log2_max_frame_num) - 1
-        written = [self._written_header(spec, row0, frame_num) for frame_num in (0, last)]
+        written = [self._written_header(spec, first_mb, frame_num) for frame_num in (0, last)]
         bits = written[0].position
         zero, ones = (int.from_bytes(one.to_bytes(), "big") >> (-bits % 8) for one in written)
         return zero, bits, max(0, (zero ^ ones).bit_length() - self._log2_max_frame_num)
 
-    def _written_header(self, spec: FrameSpec, row0: int, frame_num: int) -> BitWriter:
+    def _written_header(self, spec: FrameSpec, first_mb: int, frame_num: int) -> BitWriter:
         """7.3.3, and with CABAC the cabac_alignment_one_bits of 7.3.4; frame_num: in place of the frame's."""
-        writer = write_slice_header(self._header(spec, row0, frame_num), self.sps, self.pps)
+        writer = write_slice_header(self._header(spec, first_mb, frame_num), self.sps, self.pps)
         if self.coding.cabac:
             padding = -writer.position % 8
             writer.put_u(padding, (1 << padding) - 1)
@@ -261,22 +262,27 @@ class SliceWriter:
         number = self.header_number(frame.spec, frame.headers, n) << (-bits % 8)
         return np.frombuffer(number.to_bytes((bits + 7) // 8, "big"), np.uint8)
 
-    def _payload(self, frame: Frame, n: int, row0: int, row1: int) -> bytes | memoryview:
+    def _payload(self, frame: Frame, n: int) -> bytes | memoryview:
         """7.3.1, 7.3.2.8: payload of slice n: its data with the header merged in; emulation prevention where needed."""
         bits = int(frame.slice_sizes[n])
         if bits < 0:
             raise RuntimeError(TOO_LONG)
         header = self._header_as_bytes(frame, n)
         size = -(-bits // 8)
-        data = frame.slice_data[row0 * self._pitch : row1 * self._pitch]
+        data = frame.slice_data[ENTRY_BYTES * self._place(frame.spec, n) : ENTRY_BYTES * self._place(frame.spec, n + 1)]
         return escape(data[:size].tobytes()) if _begin_slice()(data, header, size) else data[:size].data
 
-    def _header(self, spec: FrameSpec, row0: int, frame_num: int) -> SliceHeader:
+    def _place(self, spec: FrameSpec, n: int) -> int:
+        """The entry of slice data at which slice n begins; see write_slices."""
+        first_mb = spec.slices[n][0] if n < len(spec.slices) else self._n_mb
+        return first_mb + (n if self.coding.slice_max_size else first_mb // self.coding.mb_width)
+
+    def _header(self, spec: FrameSpec, first_mb: int, frame_num: int) -> SliceHeader:
         coding, max_frame_num = self.coding, 1 << self._log2_max_frame_num
         header = SliceHeader(
             nal_unit_type=NAL_IDR if spec.is_idr else NAL_SLICE,
             nal_ref_idc=spec.nal_ref_idc,
-            first_mb_in_slice=row0 * coding.mb_width,
+            first_mb_in_slice=first_mb,
             slice_type=SLICE_TYPES[spec.frame_type] + ALL_SLICES_ALIKE,
             frame_num=frame_num,
             idr_pic_id=spec.idr_pic_id,

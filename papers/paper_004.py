@@ -155,7 +155,7 @@ def _deblocking(setting: Setting, clips: list[Clip]) -> Table:
             mb_type, np.where(mb_type <= LAST_INTRA, -1, 0).astype(np.int8).repeat(4).reshape(n, 4),
             rng.integers(-3, 4, (n, 1, 2)).repeat(16, 1).astype(np.int16), (rng.random((n, 24)) < 0.3).astype(np.uint8),
             np.zeros(n, np.uint8), np.full(n, 27, np.uint8))]  # fmt: skip
-        slices, out = gpu.upload(np.zeros(rows_of_mb, np.int32)), [gpu.array(p.shape, np.uint8) for p in planes]
+        slices, out = gpu.upload(np.zeros(n, np.int32)), [gpu.array(p.shape, np.uint8) for p in planes]
         times, deblocked = [], []
         whole = partial(wavefront.deblock, planes, state, (0, 0, 0), 0, slices, out)
         choice = Quantiser(state[5], 0), Deblocking(0, 0, 0), slices, 0, rows_of_mb

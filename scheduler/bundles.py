@@ -35,6 +35,7 @@ from ..cpu_simd.bundles import (
     Searches,
     SearchResult,
     SearchStart,
+    SliceCounts,
     SliceOrder,
     StrengthData,
 )
@@ -72,6 +73,7 @@ BUNDLES = {bundle.name: bundle for bundle in (
     Bundle("decision_settings", DecisionSettings, "subme trellis max_mv_y partition_mask psy_rd"),
     Bundle("decision_settings_b", DecisionSettingsB, "qp subme cabac partition_mask psy_rd"),
     Bundle("motion", Motion, "mb_type sub_mb_type ref_idx mv ref_idx1 mv1"),
+    Bundle("slice_counts", SliceCounts, "slice_sizes slice_bins mb_ends"),
     Bundle("slice_order", SliceOrder, "slice_first_mb intra_progress"),
     Bundle("intra_choice", IntraChoice, "mb_type intra4x4_mode intra16x16_mode intra_chroma_mode"),
     Bundle("residual", Residual, "levels total_coeff transform_8x8 cbp"),

@@ -184,7 +184,8 @@ def macroblock_row(index: tuple[int, ...], shape: tuple[int, ...], size: tuple[i
 
 def compared(other: Twin, stage: Stage, state: State, call: Kernel) -> Kernel:
     """`call`, a stage as a function of its span, compared with its twin."""
-    size = int(state["mb_width"]), len(state["slice_first_mb"])
+    mb_width = int(state["mb_width"])
+    size = mb_width, len(state["slice_first_mb"]) // mb_width
 
     def run(*span: int) -> None:
         values = {**state, **dict(zip(stage.span, span))}

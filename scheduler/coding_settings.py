@@ -23,6 +23,7 @@ class CodingSettings(NamedTuple):
     height: int
     pad: int  # border of the reference planes
     slices: int  # of a frame
+    slice_max_size: int  # most bytes of a slice's NAL unit; 0: slices are bands of rows
 
     # ---- references
     ref: int  # most entries of RefPicList0 of different frames
@@ -82,9 +83,9 @@ class CodingSettings(NamedTuple):
         return Size(self.mb_width, self.mb_height, self.pad, self.has_b_frames)
 
     @property
-    def slice_rows(self) -> tuple[tuple[int, int], ...]:
-        """Macroblock rows [row0, row1) of each slice."""
-        return tuple(bands(self.mb_height, self.slices))
+    def slice_ranges(self) -> tuple[tuple[int, int], ...]:
+        """Macroblocks [first_mb, end_mb) of each slice, whole rows; with slice_max_size before a frame is coded."""
+        return tuple([(self.mb_width * row0, self.mb_width * row1) for row0, row1 in bands(self.mb_height, self.slices)])
 
     @property
     def display(self) -> tuple[tuple[int, int], ...]:

@@ -52,7 +52,7 @@ class FrameSpec(NamedTuple):
     cabac_init_idc                7.4.3, 0 without CABAC
     list0                         RefPicList0 (8.2.4); its first frame may follow itself, with other weights
     references_after              the frames that are references after this one, latest in display order first (8.2.5)
-    slices                        macroblock rows [row0, row1) of each slice
+    slices                        macroblocks [first_mb, end_mb) of each slice
     weights                       of the first entries of list0; the others have none. All have the same denominators
     distances                     frames in display order from each entry of list0, then of list1, to this one: negative
                                   for one that is displayed later

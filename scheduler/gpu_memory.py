@@ -52,6 +52,12 @@ class GpuMemory:
                 self._constants[key] = self.gpu.upload(values)
         return self._constants[key]
 
+    def put_constant(self, constant: DeviceArray, values: np.ndarray) -> None:
+        """See Executor."""
+        with self.gpu:
+            constant.put(values, self.streams[MAIN])
+            self.gpu.synchronize()
+
     def interior(self, plane: DeviceArray, border: int) -> DeviceArray:
         """See Executor: the plane itself, because the launcher computes the border."""
         return plane

@@ -304,8 +304,8 @@ TABLE = (
     ),
     Stage(  # after the other results, on the host or for the download
         "write_slices", "entropy/entropy.write_slices", FRAME, "7.3.4, 9.2, 9.3",
-        "slice_first_mb slice_rows frame_params entries mb_width source macroblocks tools W:slice_data W:slice_sizes "
-        "W:slice_bins",
+        "slice_first_mb slice_starts frame_params entries mb_width source macroblocks tools W:slice_data "
+        "W:slice_counts",
         D2H, after="extend_luma", deferred=True,
     ),
 )  # fmt: skip

@@ -98,7 +98,7 @@ def macroblock_bits(mb, pattern, n_ref, motion, residual, mb_width, first_mb, by
             pattern,
             levels,
             total_coeff,
-            mb % mb_width > 0,
+            mb % mb_width > 0 and mb > first_mb,
             mb - mb_width >= first_mb,
             mb_width,
         )

@@ -272,7 +272,7 @@ def mode_decision(source, references, searches, other_costs, slice_first_mb, qp,
     """Decides the macroblock rows [row0, row1), shared with all other threads that call this with the same arguments.
 
     source: Sample[H, W]; bundles: LumaReferences; Searches, results of full_search and subpel_refine; DecisionSettings.
-    OtherCosts; slice_first_mb: int32[mb_height]; qp: uint8[n_mb], QP_Y; progress: int64[1 + mb_height],
+    OtherCosts; slice_first_mb: int32[n_mb]; qp: uint8[n_mb], QP_Y; progress: int64[1 + mb_height],
     initially 0: rows taken, then the macroblocks decided in each row. Row row0 - 1 must be final if it is of the same slice.
 
     Writes motion: Motion, with mb_type P_16x16, P_16x8, P_8x16, P_8x8 or I_16x16 for "intra, the intra stage chooses". The
@@ -305,10 +305,9 @@ def mode_decision(source, references, searches, other_costs, slice_first_mb, qp,
     smallest = 0 if mask & 16 else 16 if mask & 8 else 32 if mask & 4 else 36  # first partition that may be chosen
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
-        first_mb = np.int64(slice_first_mb[my])
         for mx in range(mb_width):
             mb, x0, y0 = my * mb_width + mx, 16 * mx, 16 * my
-            q_y = np.int64(qp[mb])
+            q_y, first_mb = np.int64(qp[mb]), np.int64(slice_first_mb[mb])
             lam = LAMBDA[q_y]
             if q_y != tables_qp:
                 probe_tables(q_y, QUANT_MF, LEVEL_SCORES, tables)
@@ -378,12 +377,12 @@ def mark_skipped(slice_first_mb, ref_idx, mv, cbp, mb_width, row0, row1, mb_type
     """
     for mb in range(row0 * mb_width, row1 * mb_width):
         if mb_type[mb] == P_16x16 and cbp[mb] == 0 and ref_idx[mb, 0] == 0:
-            x, y = predict_skip_mv(mb, ref_idx, mv, mb_width, np.int64(slice_first_mb[mb // mb_width]))
+            x, y = predict_skip_mv(mb, ref_idx, mv, mb_width, np.int64(slice_first_mb[mb]))
             if mv[mb, 0, 0] == x and mv[mb, 0, 1] == y:
                 mb_type[mb] = P_SKIP
         elif mb_type[mb] == B_DIRECT and cbp[mb] == 0:
             mb_type[mb] = B_SKIP
         elif mb_type[mb] == P_SKIP and is_beside_intra(mb, ref_idx, mb_width):
-            x, y = predict_skip_mv(mb, ref_idx, mv, mb_width, np.int64(slice_first_mb[mb // mb_width]))
+            x, y = predict_skip_mv(mb, ref_idx, mv, mb_width, np.int64(slice_first_mb[mb]))
             if mv[mb, 0, 0] != x or mv[mb, 0, 1] != y:
                 mb_type[mb] = P_16x16

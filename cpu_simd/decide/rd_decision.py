@@ -180,10 +180,9 @@ def rd_decision(
     buffers = Buffers(source_mb, predicted, out, quantised, dc, values, scratch, np.zeros(BUFFER, np.int16))
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
-        first_mb = np.int64(slice_first_mb[my])
         for mx in range(mb_width):
             mb, x0, y0 = my * mb_width + mx, 16 * mx, 16 * my
-            q_y = np.int64(qp[mb])
+            q_y, first_mb = np.int64(qp[mb]), np.int64(slice_first_mb[mb])
             q_c, lam = chroma_qp(q_y, chroma_qp_offset), LAMBDA[q_y]
             if q_y != tables_qp:
                 probe_tables(q_y, QUANT_MF, LEVEL_SCORES, tables)

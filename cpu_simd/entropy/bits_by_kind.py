@@ -124,7 +124,7 @@ def _count_cavlc(first_mb, end_mb, mb_width, entries, m, out, sink, kinds):
     skip = skip_type(n_ref1)
     for mb in range(first_mb, end_mb):
         mb_type, pattern = np.int64(m.mb_type[mb]), np.int64(m.cbp[mb])
-        left, above = mb % mb_width > 0, mb - mb_width >= first_mb
+        left, above = mb % mb_width > 0 and mb > first_mb, mb - mb_width >= first_mb
         if mb_type == skip:
             continue
         if mb_type == I_PCM:
@@ -145,10 +145,10 @@ def _count_cavlc(first_mb, end_mb, mb_width, entries, m, out, sink, kinds):
 
 
 @closed_kernel
-def bits_by_kind(slice_rows, frame_params, entries, mb_width, macroblocks, tools, kinds):
+def bits_by_kind(slice_starts, frame_params, entries, mb_width, macroblocks, tools, kinds):
     """Bits of a frame in UNITs: of OTHER syntax of macroblocks (CABAC only), VECTORS with ref_idx and sub_mb_type, levels.
 
-    slice_rows, frame_params, entries, mb_width, macroblocks, tools: as write_slices has them, whose slices fit their
+    slice_starts, frame_params, entries, mb_width, macroblocks, tools: as write_slices has them, whose slices fit their
     places; kinds: int64[N_KINDS] out. Levels are with coded_block_flag or coeff_token, those of I_PCM its samples.
     """
     n_mb = len(macroblocks.mb_type)
@@ -160,8 +160,8 @@ def bits_by_kind(slice_rows, frame_params, entries, mb_width, macroblocks, tools
     mvd1 = np.empty((n_mb if cabac and n_ref1 else 0, 16, 2), np.int16)
     for k in range(N_KINDS):
         kinds[k] = 0
-    for n in range(len(slice_rows) - 1):
-        first_mb, end_mb = np.int64(slice_rows[n]) * mb_width, np.int64(slice_rows[n + 1]) * mb_width
+    for n in range(len(slice_starts) - 1):
+        first_mb, end_mb = np.int64(slice_starts[n]), np.int64(slice_starts[n + 1])
         if cabac:
             scratch = bins, contexts, (mvd, mvd1)
             mode = tools.transform_8x8_mode

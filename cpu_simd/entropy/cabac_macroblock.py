@@ -252,7 +252,7 @@ def macroblock_bins(bins, at, mb, first_mb, mb_width, entries, transform_8x8_mod
     inlined()
     n_ref, n_ref1 = entries
     mb_type = np.int64(m.mb_type[mb])
-    left = mb % mb_width > 0
+    left = mb % mb_width > 0 and mb > first_mb
     above = mb - mb_width >= first_mb
     skip = skip_type(n_ref1)
     if n_ref > 0:

@@ -14,7 +14,7 @@ from ...jit.kernel import helper
 from ...standard.macroblock import I_PCM
 from ...standard.sample_format import BIT_DEPTH, MB_HEIGHT_C, MB_SAMPLES, MB_WIDTH_C, SUB_HEIGHT_C, SUB_WIDTH_C
 from ..layout import MOST_BINS
-from .cabac import BYTE, count_bins, encode_bins, finish_engine, start_contexts, start_engine
+from .cabac import BYTE, FULL, PENDING, count_bins, encode_bins, finish_engine, start_contexts, start_engine
 from .cabac_macroblock import has_qp_delta, macroblock_bins, put_differences, put_end_of_slice
 from .macroblock_syntax import skip_type
 
@@ -61,10 +61,10 @@ def put_pcm(out, last, n, mb, mb_width, source, scratch):
 
 
 @helper
-def put_cabac_slice(out, header, first_mb, end_mb, mb_width, entries, frame_params, tools, source, m, scratch):
+def put_cabac_slice(out, header, first_mb, end_mb, mb_width, entries, frame_params, tools, source, m, scratch, mb_ends):
     """7.3.4, 7.3.2.11: macroblocks first_mb .. end_mb - 1 and the stop bit, from bit `header` of out on, the first of a byte.
 
-    entries: Entries. Returns the bit position after the stop bit, -1 if fewer than SPARE bytes of
+    entries: Entries; mb_ends: see SliceCounts. Returns the bit position after the stop bit, -1 if fewer than SPARE bytes of
     out are left; and the number of all bins (BinCountsInNALunits, 7.4.2.10).
     """
     outlined()
@@ -93,6 +93,11 @@ def put_cabac_slice(out, header, first_mb, end_mb, mb_width, entries, frame_para
             after_delta = m.qp[mb] != previous_qp
             previous_qp = np.int64(m.qp[mb])
         n = put_end_of_slice(bins, n, mb == end_mb - 1)
+        if mb_ends is not None:  # None is known while Numba finds types
+            encode_bins(bins, n, contexts, engine, out, last)
+            count += count_bins(bins, n)
+            n = 0
+            mb_ends[mb] = 8 * engine[BYTE] + engine[PENDING] + FULL
         if n >= BATCH or mb == end_mb - 1:
             encode_bins(bins, n, contexts, engine, out, last)
             count += count_bins(bins, n)

@@ -179,7 +179,7 @@ def put_macroblock(out, sink, limit, mb, first_mb, mb_width, entries, previous_q
     n_ref, n_ref1 = entries
     mb_type = np.int64(m.mb_type[mb])
     pattern = np.int64(m.cbp[mb])
-    left = mb % mb_width > 0
+    left = mb % mb_width > 0 and mb > first_mb
     above = mb - mb_width >= first_mb
     if mb_type <= LAST_INTRA:
         offset = B_INTRA_OFFSET if n_ref1 else P_INTRA_OFFSET if n_ref > 0 else 0

@@ -17,54 +17,54 @@ from .macroblock_syntax import skip_type
 
 @closed_kernel
 def write_slices(
-    slice_first_mb, slice_rows, frame_params, entries, mb_width, source, macroblocks, tools, slice_data, slice_sizes,
-    slice_bins,
-):  # fmt: skip
+    slice_first_mb, slice_starts, frame_params, entries, mb_width, source, macroblocks, tools, slice_data, slice_counts
+):
     """7.3.4: slice_data() and the stop bit of all slices, without emulation prevention; by CABAC if the tools say so.
 
-    slice_first_mb: int32[mb_height]; slice_rows: int32[n + 1]: first macroblock row of each slice, then mb_height;
+    slice_first_mb: int32[n_mb]; slice_starts: int32[> n]: address of the first macroblock of each slice, then n_mb;
     frame_params: int32[>= HEADER_BITS + n], see layout.py; headers have fewer than 2048 bits, with CABAC a multiple of 8.
     Bundles: Entries; Planes source, for I_PCM; Macroblocks, CodingTools. slice_data: uint8[mb_height (mb_width + 1)
-    ENTRY_BYTES]: a slice begins at entry row0 (mb_width + 1), the bits of its header are 0. slice_sizes: int32[>= n]: bits of
-    each slice with its header, up to the stop bit; -1: a macroblock takes more than ENTRY_BYTES, with CABAC the slice more
+    ENTRY_BYTES]: a slice begins at entry row0 (mb_width + 1), with mb_ends slice n at entry first_mb + n; the bits of its
+    header are 0. slice_counts: SliceCounts; a size of -1: a macroblock takes more than ENTRY_BYTES, with CABAC the slice more
     than its place without SPARE bytes (cabac_slice.py).
-    slice_bins: int32[>= n]: bins of each slice, with CABAC only.
     """
     slice_qp = np.int64(frame_params[0])
     n_ref, n_ref1 = entries
+    sizes, n_bins, mb_ends = slice_counts
     sink = np.zeros(3, np.int64)
     cabac = bool(tools.cabac)
-    n_mb = len(slice_first_mb) * mb_width
+    n_mb = len(slice_first_mb)
     scratch = Scratch(
         np.empty(BINS_ROOM if cabac else 0, np.uint16), np.empty(N_STATES, np.uint8), np.empty(4, np.int64),
         (np.empty((n_mb if cabac and n_ref > 0 else 0, 16, 2), np.int16),
          np.empty((n_mb if cabac and n_ref1 else 0, 16, 2), np.int16)),
     )  # fmt: skip
-    pitch = (mb_width + 1) * ENTRY_BYTES
-    for n in range(len(slice_rows) - 1):
-        row0 = np.int64(slice_rows[n])
-        row1 = np.int64(slice_rows[n + 1])
-        out = slice_data[row0 * pitch : row1 * pitch]
+    n, first_mb = 0, np.int64(0)
+    while first_mb < n_mb:
+        end_mb = np.int64(slice_starts[n + 1])
+        place, end = first_mb + first_mb // mb_width, end_mb + end_mb // mb_width
+        if mb_ends is not None:  # None is known while Numba finds types
+            place, end = first_mb + n, end_mb + n + 1
+        out = slice_data[place * ENTRY_BYTES : end * ENTRY_BYTES]
         header = np.int64(frame_params[HEADER_BITS + n])
         for i in range((header >> 3) + 1):
             out[i] = 0
-        first_mb, end_mb = np.int64(slice_first_mb[row0]), row1 * mb_width
         if cabac:
-            slice_sizes[n], slice_bins[n] = put_cabac_slice(
-                out, header, first_mb, end_mb, mb_width, entries, frame_params, tools, source, macroblocks, scratch
+            sizes[n], n_bins[n] = put_cabac_slice(
+                out, header, first_mb, end_mb, mb_width, entries, frame_params, tools, source, macroblocks, scratch, mb_ends
             )
         else:
             open_sink(out, header, sink)
-            slice_sizes[n] = put_slice(
-                out, sink, first_mb, end_mb, mb_width, entries, slice_qp, source, macroblocks, tools.transform_8x8_mode
-            )
+            mode = tools.transform_8x8_mode
+            sizes[n] = put_slice(out, sink, first_mb, end_mb, mb_width, entries, slice_qp, source, macroblocks, mode, mb_ends)
+        n, first_mb = n + 1, end_mb
 
 
 @helper
-def put_slice(out, sink, first_mb, end_mb, mb_width, entries, slice_qp, source, macroblocks, transform_8x8_mode):
+def put_slice(out, sink, first_mb, end_mb, mb_width, entries, slice_qp, source, macroblocks, transform_8x8_mode, mb_ends):
     """7.3.4, 7.3.2.11: macroblocks first_mb .. end_mb - 1 and the stop bit. Returns the bit position after it, or -1.
 
-    entries: Entries.
+    entries: Entries; mb_ends: see SliceCounts.
     """
     n_ref, n_ref1 = entries
     skip = skip_type(n_ref1)
@@ -73,6 +73,8 @@ def put_slice(out, sink, first_mb, end_mb, mb_width, entries, slice_qp, source, 
     for mb in range(first_mb, end_mb):
         if macroblocks.mb_type[mb] == skip:
             skip_run += 1
+            if mb_ends is not None:  # None is known while Numba finds types
+                mb_ends[mb] = bit_position(sink)
             continue
         limit = bit_position(sink) + 8 * ENTRY_BYTES
         if n_ref > 0:
@@ -83,6 +85,8 @@ def put_slice(out, sink, first_mb, end_mb, mb_width, entries, slice_qp, source, 
         )
         if bit_position(sink) > limit:
             return -1
+        if mb_ends is not None:
+            mb_ends[mb] = bit_position(sink)
     if skip_run > 0:
         put_ue(out, sink, skip_run)
     put(out, sink, 1, 1)

@@ -24,7 +24,7 @@ def explicit_motion(motion, colocated_still, slice_first_mb, mb_width, row0, row
 
     That happens after a neighbour took fewer bits as I_PCM in inter_residual, which the mode decision cannot know.
     Bundle Motion: ref_idx and mv of both lists must be final; mb_type and sub_mb_type are written. colocated_still:
-    uint8[n_mb], as for mode_decision_b. slice_first_mb: int32[mb_height].
+    uint8[n_mb], as for mode_decision_b. slice_first_mb: int32[n_mb].
     """
     sub_mb_type = motion.sub_mb_type
     mv_caches = np.zeros((5, 6, 3), np.int64), np.zeros((5, 6, 3), np.int64)
@@ -35,7 +35,7 @@ def explicit_motion(motion, colocated_still, slice_first_mb, mb_width, row0, row
             continue
         if not (is_beside_intra(mb, motion.ref_idx, mb_width) and is_beside_intra(mb, motion.ref_idx1, mb_width)):
             continue
-        first_mb = np.int64(slice_first_mb[mb // mb_width])
+        first_mb = np.int64(slice_first_mb[mb])
         load_mv_cache(mb, motion.ref_idx, motion.mv, mb_width, first_mb, mv_caches[0])
         load_mv_cache(mb, motion.ref_idx1, motion.mv1, mb_width, first_mb, mv_caches[1])
         direct_motion(mv_caches, np.int64(colocated_still[mb]), direct)

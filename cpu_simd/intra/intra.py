@@ -136,7 +136,7 @@ def _code_4x4(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, pr
     SATD + lam * bits, the lower number on a tie. Returns the luma part of coded_block_pattern, or -1 as soon as the cost of
     modes that are not given reaches `limit`.
     """
-    left, top, right = around
+    left, top, right, corner = around
     source, scratch = buffers.source, buffers.scratch
     predictions, edge = predicted.samples, predicted.edge
     levels, total_coeff = residual.levels, residual.total_coeff
@@ -153,12 +153,13 @@ def _code_4x4(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, pr
         if by == 0:
             above_right = right if bx == 3 else top
         left_k, top_k = left or bx > 0, top or by > 0
+        corner_k = left_k and top_k if k else corner
         best, best_cost = 2, 1 << 30
         wanted = (1 << N_MODES_4x4) - 1
         if given:
             best = np.int64(intra_modes[mb, k])
             wanted = 1 << best
-        usable = predict_4x4(rec_y, x, y, left_k, top_k, left_k and top_k, above_right, wanted, edge, predictions)
+        usable = predict_4x4(rec_y, x, y, left_k, top_k, corner_k, above_right, wanted, edge, predictions)
         at = 64 * by + 4 * bx
         samples = load_4_u8x4(source, at, at + 16, at + 32, at + 48)
         if not given:
@@ -346,24 +347,26 @@ def intra(source, slice_order, n_ref, intra_modes, first_mb, end_mb, intra_choic
     scale = Scale(np.int64(P_SLICE if n_ref else I_SLICE), bits, np.zeros(64, np.int16), np.zeros(N_MODES_4x4, np.int64))
     given, large = n_ref > 0 and not by_cost, bool(tools.transform_8x8_mode) and tools.intra_8x8 != 0
     (slice_first_mb, progress), row0 = slice_order, first_mb // mb_width
-    taken = 1 + slice_first_mb.size + row0
+    taken = 1 + source.y.shape[0] // 16 + row0
     my = row0 + fetch_add(progress, taken, 1)
     while my * mb_width < end_mb:
         for mx in range(mb_width):
             mb = my * mb_width + mx
+            first = np.int64(slice_first_mb[mb])
             _set_modes_of_none(mb, intra_choice)
             if mb_type[mb] <= LAST_INTRA:
-                wait_for_above(progress, my, mx, mb_width, np.int64(slice_first_mb[my]), row0)
+                wait_for_above(progress, my, mx, mb_width, first, row0)
                 x0, y0 = 16 * mx, 16 * my
-                left, top = mx > 0, mb - mb_width >= slice_first_mb[my]
-                usable = 4 | (1 if top else 0) | (2 if left else 0) | (8 if left and top else 0)
+                left, top = mx > 0 and mb > first, mb - mb_width >= first
+                corner = left and mb - mb_width > first
+                usable = 4 | (1 if top else 0) | (2 if left else 0) | (8 if corner else 0)
                 q, lam = np.int64(qp[mb]), LAMBDA[qp[mb]]
                 if by_cabac(rounding) and q != bits_qp:
                     known = table_of_qp(bits, scale.slice_type, q, kept, known)
                     bits_qp = q
                 load_macroblock(source, x0, y0, source_mb)
                 clear_levels(mb, residual)
-                mode, cost, as_4x4, as_8x8 = 2, 1 << 30, True, large
+                mode, cost, as_4x4, as_8x8 = 2, 1 << 30, True, large and (corner or not left or not top)
                 if given:
                     mode, as_4x4, as_8x8 = _given_modes(np.int64(intra_modes[mb, 0]), tools)
                     usable = 1 << mode
@@ -372,10 +375,10 @@ def intra(source, slice_order, n_ref, intra_modes, first_mb, end_mb, intra_choic
                     if not given:
                         mode, cost = _best_mode(source_mb, 0, predictions, 4, usable, 1, lam)
                     _keep(predictions, 256 * mode, predicted)
-                around = Around(left, top, top and mx + 1 < mb_width)
+                around = Around(left, top, top and mx + 1 < mb_width, corner)
                 if by_cost:
                     luma = _by_cost(
-                        buffers, mb, around, mode, q, rounding, intra_choice, rec_y, of_modes, residual, scale, large
+                        buffers, mb, around, mode, q, rounding, intra_choice, rec_y, of_modes, residual, scale, as_8x8
                     )
                 else:
                     sizes = (1 if as_4x4 else 0) | (2 if as_8x8 else 0) | 4 * given
@@ -386,7 +389,7 @@ def intra(source, slice_order, n_ref, intra_modes, first_mb, end_mb, intra_choic
                         luma = _code_16x16_instead(mb, mode, buffers, q, rounding, intra_choice, rec_y, residual)
                 residual.transform_8x8[mb] = mb_type[mb] == I_8x8
                 predict_chroma(rec_u, rec_v, x0 // SUB_WIDTH_C, y0 // SUB_HEIGHT_C, left, top, predictions)
-                usable = 1 | (2 if left else 0) | (4 if top else 0) | (8 if left and top else 0)
+                usable = 1 | (2 if left else 0) | (4 if top else 0) | (8 if corner else 0)
                 q_c = chroma_qp(q, chroma_qp_offset)
                 if by_cost:
                     mode, chroma = best_chroma(buffers, mb, usable, q, q_c, rounding, predictions, residual, scale)

@@ -77,7 +77,7 @@ def code_8x8(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, pre
     predicted: Predictions. Modes come from intra_modes if `given`, else from the lowest SATD + lam * bits. Returns the luma
     part of coded_block_pattern and the cost; -1 and `limit` as soon as the cost of modes that are not given reaches it.
     """
-    left, top, right = around
+    left, top, right, _ = around
     predictions, edge = predicted.samples, predicted.edge
     stride, lam = rec_y.shape[1], LAMBDA[qp]
     mb_width = stride // 16

@@ -79,7 +79,7 @@ def best_8x8(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, pre
     predicted: Predictions; scale: Scale. Returns the luma part of coded_block_pattern and the cost, or -1 and `limit` as soon
     as the cost reaches it.
     """
-    left, top, right = around
+    left, top, right, _ = around
     stride, lam, samples = rec_y.shape[1], LAMBDA[qp], predicted.samples
     mb_width = stride // 16
     x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
@@ -134,7 +134,7 @@ def _best_block(samples, predictions, likely, qp, rounding, levels, levels_at, r
 @helper
 def best_4x4(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, predicted, residual, scale):
     """As best_8x8 for the blocks of an Intra_4x4 macroblock, in decoding order (8.3.1, 8.5.1)."""
-    left, top, right = around
+    left, top, right, corner = around
     stride, lam, samples = rec_y.shape[1], LAMBDA[qp], predicted.samples
     mb_width = stride // 16
     x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
@@ -148,7 +148,8 @@ def best_4x4(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, pre
         if by == 0:
             above_right = right if bx == 3 else top
         left_k, top_k = left or bx > 0, top or by > 0
-        usable = predict_4x4(rec_y, x, y, left_k, top_k, left_k and top_k, above_right, _ALL, predicted.edge, samples)
+        corner_k = left_k and top_k if k else corner
+        usable = predict_4x4(rec_y, x, y, left_k, top_k, corner_k, above_right, _ALL, predicted.edge, samples)
         likely = predicted_intra_mode(intra4x4_mode, mb, k, left, top, mb_width)
         source_block = load_4_u8x4(buffers.source, at, at + 16, at + 32, at + 48)
         for mode in range(N_MODES_4x4):

@@ -29,6 +29,7 @@ Around = namedtuple("Around", (
     "left",
     "top",
     "right",  # above right
+    "corner",  # above left; beside an available left and top it is missing where a slice begins there
 ))  # fmt: skip
 
 # Predicted samples of all modes; scratch.

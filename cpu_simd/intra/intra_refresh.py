@@ -61,7 +61,7 @@ def without_above_right(modes):
 def intra_refresh(source, qp, slice_first_mb, tools, refresh_columns, disable_idc, row0, row1, motion, intra_modes):
     """Makes macroblocks of the bar intra, and those before it that are predicted from samples that are not clean.
 
-    source: Sample[H, W]; qp: uint8[n_mb], QP_Y; slice_first_mb: int32[mb_height]; tools: CodingTools; refresh_columns:
+    source: Sample[H, W]; qp: uint8[n_mb], QP_Y; slice_first_mb: int32[n_mb]; tools: CodingTools; refresh_columns:
     int32[2], columns of macroblocks [begin, end) of the bar; disable_idc: disable_deblocking_filter_idc; [row0, row1):
     macroblock rows; motion: Motion of the mode decision. Writes types and motion, I_16x16 for "intra, intra_modes says how",
     and of these macroblocks intra_modes: uint8[n_mb, 16], see intra_estimate. Those of the last column of the bar do not
@@ -77,13 +77,12 @@ def intra_refresh(source, qp, slice_first_mb, tools, refresh_columns, disable_id
     begin, end = np.int64(refresh_columns[0]), np.int64(refresh_columns[1])
     limit = 16 * begin - (0 if disable_idc == 1 else DEBLOCKED)
     for my in range(row0, row1):
-        top = my * mb_width - mb_width >= slice_first_mb[my]
         for mx in range(end):
             mb = my * mb_width + mx
             if mx < begin and (mb_type[mb] <= LAST_INTRA or not reads_beyond(mv, mb, 16 * mx, limit)):
                 continue
             best_modes(source, mb, slice_first_mb, LAMBDA[qp[mb]], np.int64(INTER_IS_CHEAPER), tools, scratch)
-            if mx == end - 1 and top and end < mb_width:
+            if mx == end - 1 and end < mb_width and mb - mb_width >= slice_first_mb[mb]:
                 without_above_right(modes)
             for k in range(16):
                 intra_modes[mb, k] = modes[k]

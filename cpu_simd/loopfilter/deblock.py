@@ -385,8 +385,9 @@ def deblock(rec, strength_data, quantiser, deblocking, slice_first_mb, row0, row
         edge1 = 2 if my >= row1 else 4
         for mx in range(mb_width):
             mb = my * mb_width + mx
-            top = my > 0 and (disable_idc == 0 or mb - mb_width >= slice_first_mb[my])
-            strengths(mb, mb_width, strength_data, mx > 0, top, bs)
+            top = my > 0 and (disable_idc == 0 or mb - mb_width >= slice_first_mb[mb])
+            left = mx > 0 and (disable_idc == 0 or mb > slice_first_mb[mb])
+            strengths(mb, mb_width, strength_data, left, top, bs)
             at_y = (16 * my - y0) * width + 16 * mx
             at_c = (MB_HEIGHT_C * my - y0 // SUB_HEIGHT_C) * (width // SUB_WIDTH_C) + MB_WIDTH_C * mx
             _filter_macroblock(planes, at_y, at_c, width, edge0, edge1, mb, mb_width, mb_type, quantiser, deblocking, bs)

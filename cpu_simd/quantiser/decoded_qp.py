@@ -13,11 +13,11 @@ def decoded_qp(mb_type, cbp, slice_first_mb, frame_params, mb_width, first_mb, e
 
     That is the QP of the macroblock before in coding order, SliceQPY of a slice's first one: of skipped macroblocks, I_PCM
     and others without residual. mb_type, cbp: uint8[n_mb], final but for P_Skip and B_Skip, which have cbp 0;
-    slice_first_mb: int32[mb_height]; frame_params: see layout.py; qp: uint8[n_mb], QP_Y as chosen, written.
+    slice_first_mb: int32[n_mb]; frame_params: see layout.py; qp: uint8[n_mb], QP_Y as chosen, written.
     """
     predicted = np.int64(0)
     for mb in range(first_mb, end_mb):
-        if mb == slice_first_mb[mb // mb_width]:
+        if mb == slice_first_mb[mb]:
             predicted = np.int64(frame_params[0])
         if mb_type[mb] == I_16x16 or (mb_type[mb] != I_PCM and cbp[mb] != 0):
             predicted = np.int64(qp[mb])

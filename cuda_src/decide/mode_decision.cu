@@ -254,7 +254,7 @@ extern "C" __global__ void mark_skipped(const int *slice_first_mb, const signed 
   const int type_of_mb = mb_type[mb];
   if (type_of_mb == B_DIRECT) mb_type[mb] = B_SKIP;
   if (type_of_mb != P_SKIP && (type_of_mb != P_16x16 || ref_idx[4 * mb])) return;
-  const int first_mb = slice_first_mb[mb / mb_width];
+  const int first_mb = slice_first_mb[mb];
   const Motion a = motion_of(neighbour_block(mb, -1, 0, mb_width, first_mb), ref_idx, mv);
   const Motion b = motion_of(neighbour_block(mb, 0, -1, mb_width, first_mb), ref_idx, mv);
   Motion c = motion_of(neighbour_block(mb, 4, -1, mb_width, first_mb), ref_idx, mv);

@@ -20,7 +20,7 @@ def mode_decision(
     references: LumaReferences,
     searches: Searches,
     other_costs: OtherCosts,
-    slice_first_mb: DeviceArray,  # int32[mb_height]
+    slice_first_mb: DeviceArray,  # int32[n_mb]
     qp: DeviceArray,  # uint8[n_mb]
     settings: DecisionSettings,
     progress: object,  # for the CPU; not used here

@@ -343,9 +343,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) mode_decision_b(const Samp
   const FrameB f = {source, ref_luma, ref_slots, bi_weights, pad, n_ref, n_ref1, satd, by_cost, psy_rd, partition_mask, mb_width, mb_height};
   const Given given = {source, choice_cost, choice_ref, choice_mv, choice_extra, has_moved ? moved : nullptr, colocated_still, qp,
                        intra_cost, skip_limit};
-  const int row = w.row, my = row0 + row, first_mb = slice_first_mb[my];
+  const int row = w.row, my = row0 + row, first_mb = slice_first_mb[my * mb_width];
   const bool has_above = my * mb_width > first_mb;
-  const bool hands = row + 1 < int(gridDim.x) && slice_first_mb[my + 1] < (my + 1) * mb_width;
+  // whether the row is in one slice, with the row above or without: all macroblocks have the same neighbours
+  const bool alike = first_mb == slice_first_mb[(my + 1) * mb_width - 1] && (first_mb <= (my - 1) * mb_width || !has_above);
+  const bool hands = row + 1 < int(gridDim.x) && slice_first_mb[(my + 1) * mb_width] < (my + 1) * mb_width;
   Published *const below = handed + size_t(row) * HANDED * mb_width, *const from = below - size_t(HANDED) * mb_width;
   signed char *const list_ref = list ? ref_idx1 : ref_idx;
   unsigned *const list_mv = list ? mv1 : mv;
@@ -368,10 +370,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) mode_decision_b(const Samp
     } else {
       const Motion corner = from_lane(around, 16 * list + 4), left = from_lane(chosen, 16 * list + (4 * (k - 6) + 3 & 15));
       around = motion_above(above, mx, mb_width);
+      const int mb = my * mb_width + mx, slice = alike ? first_mb : __ldg(slice_first_mb + mb);
       if (has_above && row == 0 && k < 6)  // by an earlier launch
-        around = motion_of(neighbour_block(my * mb_width + mx, k - 1, -1, mb_width, first_mb), list_ref, list_mv);
+        around = motion_of(neighbour_block(mb, k - 1, -1, mb_width, slice), list_ref, list_mv);
       else if (k == 0) around = corner;
       if (k >= 6) around = left;
+      if (!alike && mb - (k >= 6 ? 1 : k == 0 ? mb_width + 1 : k == 5 ? mb_width - 1 : mb_width) < slice) around = {-2, 0};
       direct = direct_motion(around, in.still);
       if (warp != BITS_WARP) weigh_direct(f, in, w.limits, direct, 16 * mx, 16 * my, warp == ERROR_WARP, costs);
       else weigh_choices(in, around, from_lane(direct, 16 * (lane & 1)), LAMBDA[in.qp], most_ref_idx_bits(lane & 1 ? n_ref1 : n_ref), costs);

@@ -17,7 +17,7 @@ def mode_decision_b(
     candidates: MovedCandidates,
     colocated_still: DeviceArray,  # uint8[n_mb]
     other_costs: OtherCosts,
-    slice_first_mb: DeviceArray,  # int32[mb_height]
+    slice_first_mb: DeviceArray,  # int32[n_mb]
     settings: DecisionSettingsB,
     progress: object,  # for the CPU; not used here
     row0: int,

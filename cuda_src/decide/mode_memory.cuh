@@ -141,7 +141,7 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
     seen.vectors[i] = motion.v;
     if (k < 10) {
       const int bx = k < 6 ? k - 1 : -1, by = k < 6 ? -1 : k - 6, at = outside_of(tile_mb) + k;
-      const int block = neighbour_block(mb, bx, by, p.mb_width, p.slice_first_mb[y]);
+      const int block = neighbour_block(mb, bx, by, p.mb_width, p.slice_first_mb[mb]);
       const int row = y - tile.y + (by < 0 ? -1 : 0), column = x - tile.x + row + (bx < 0 ? -1 : bx > 3 ? 1 : 0);
       const bool here = block >= 0 && row >= 0 && column >= 0;
       m.blocks[k] = here ? 16 * (TILE * row + column) + (block & 15) : at;

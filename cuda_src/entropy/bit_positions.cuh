@@ -2,6 +2,9 @@
 #pragma once
 #include "simd.cuh"
 
+// The entry of the first macroblock of a row: one more follows each row
+DEVICE int entry_at(int first_mb, int mb_width) { return first_mb + first_mb / mb_width; }
+
 constexpr int SAMPLE_BITS = MB_SAMPLES * BIT_DEPTH;  // of I_PCM
 
 // p + before; with after >= 0 then to the next multiple of UNIT, plus `after`

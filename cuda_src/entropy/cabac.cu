@@ -232,13 +232,13 @@ extern "C" __global__ void __launch_bounds__(COMPOSERS, 1) compose_chunks(const 
       atomicAdd(bins, own_bins);
       continue;
     }
-    const int size = all + LAST_BITS, entries = (slices[c.slice + 1] - slices[c.slice]) * (mb_width + 1);
+    const int size = all + LAST_BITS, entries = entry_at(slices[c.slice + 1], mb_width) - entry_at(slices[c.slice], mb_width);
     const bool fits = c.count > 0 && size <= room_of(entries);
     if (tid == 0) {
       sizes[c.slice] = fits ? size : -1;
       totals[c.slice] = fits ? *bins : 0;
     }
-    uint4 *slice_cells = reinterpret_cast<uint4 *>(cells + first_cell(slices[c.slice] * (mb_width + 1), c.slice));
+    uint4 *slice_cells = reinterpret_cast<uint4 *>(cells + first_cell(entry_at(slices[c.slice], mb_width), c.slice));
     for (int i = tid; fits && i < size / 64 + 2; i += COMPOSERS) slice_cells[i] = make_uint4(0, 0, 0, 0);
   }
 }
@@ -269,7 +269,7 @@ extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int2 *slice
   const Chunks c = chunks_of_slice(slice_chunks);
   const int tid = int(threadIdx.x), lane = tid & 31;
   if (int(blockIdx.x) >= c.count || sizes[c.slice] < 0) return;
-  unsigned *slice_cells = cells + first_cell(slices[c.slice] * (mb_width + 1), c.slice);
+  unsigned *slice_cells = cells + first_cell(entry_at(slices[c.slice], mb_width), c.slice);
   if (tid < int(BYPASS_CODE / 2 + 1)) range_of[tid] = __ldg(ranges + tid);
   for (int k = int(blockIdx.x); k < c.count; k += int(gridDim.x)) {
     const size_t chunk = size_t(c.first + k);
@@ -332,7 +332,7 @@ DEVICE unsigned marked(unsigned cell) { return cell >> MARK ? 0x8000u >> ((cell 
 extern "C" __global__ void __launch_bounds__(WRITERS) write_bytes(const int *slices, int mb_width, const int *sizes,
     const unsigned *cells, unsigned *to) {
   wait_for_the_kernel_before();
-  const int slice = int(blockIdx.y), size = sizes[slice], entry = slices[slice] * (mb_width + 1);
+  const int slice = int(blockIdx.y), size = sizes[slice], entry = entry_at(slices[slice], mb_width);
   const unsigned *slice_cells = cells + first_cell(entry, slice) + 1;  // without the cell before the slice
   for (int at = int(blockIdx.x * WRITERS + threadIdx.x); 32 * at < size; at += int(gridDim.x) * WRITERS) {
     int k = 2 * at + 2;

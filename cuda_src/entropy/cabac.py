@@ -33,8 +33,8 @@ WORDS = 512  # approximate words of a slice that a block of threads writes
 
 # The slices of a frame.
 Slices = namedtuple("Slices", (
-    "first_mb",  # int32[mb_height]: address of the first macroblock of the slice that has a row
-    "rows",  # int32[n + 1]: first macroblock row of each slice; mb_height
+    "first_mb",  # int32[n_mb]: address of the first macroblock of the slice that has a macroblock
+    "starts",  # int32[n + 1]: first macroblock of each slice; n_mb
     "frame_params",  # int32[>= HEADER_BITS + n]: SliceQPY, cabac_init_idc, bits of the header of each slice
     "n_ref",
     "mb_width",
@@ -78,9 +78,14 @@ def ranges() -> np.ndarray:
     )
 
 
+def _rows(slices: Slices) -> int:
+    """Macroblock rows of the frame."""
+    return slices.first_mb.shape[0] // slices.mb_width
+
+
 def _entries(slices: Slices) -> int:
     """Macroblocks, and one more for each row."""
-    return slices.first_mb.shape[0] * (slices.mb_width + 1)
+    return slices.first_mb.shape[0] + _rows(slices)
 
 
 def _entries_per_chunk(slices: Slices) -> int:
@@ -104,7 +109,7 @@ def make_bins(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int,
     """7.3.4, 7.3.5, 9.3.2: the bins of all macroblocks, as cpu_simd/entropy/cabac_macroblock.py has them. In scratch
     memory.
     """
-    device, mb_height, n, entries = slices.rows.device, slices.first_mb.shape[0], slices.rows.shape[0] - 1, _entries(slices)
+    device, mb_height, n, entries = slices.starts.device, _rows(slices), slices.starts.shape[0] - 1, _entries(slices)
     shared = _entries_per_chunk(slices)
     chunks = entries // shared
     bins = Bins(
@@ -118,16 +123,16 @@ def make_bins(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int,
     kept = device.scratch("kept bins", (entries, MOST_KEPT), np.uint16, stream)
     state, blocks = _entry_arguments(slices, macroblocks, transform_8x8_mode), -(-entries // WARPS)
     device.launch(_module(slices), "make_bins", (blocks,), (32 * WARPS,), [*state, counts, kept], stream)
-    arguments = [slices.rows, slices.mb_width, shared, counts, entry_starts, *bins[1:]]
+    arguments = [slices.starts, slices.mb_width, shared, counts, entry_starts, *bins[1:]]
     device.launch("entropy/cabac_bins", "place_bins", (n,), (SUMMERS,), arguments, stream)
-    arguments = [*state, slices.rows, bins.slice_chunks, counts, entry_starts, kept, bins.symbols]
+    arguments = [*state, slices.starts, bins.slice_chunks, counts, entry_starts, kept, bins.symbols]
     device.launch(_module(slices), "gather_bins", (-(-blocks // n), n), (32 * WARPS,), arguments, stream)
     return bins
 
 
 def code_bins(slices: Slices, bins: Bins, source: Planes, sizes: Sizes, stream: Stream | None = None) -> DeviceArray:
     """9.3.4: codes all slices whose bins have room. Returns cells: see cabac.cu."""
-    device, mb_height, n, entries = slices.rows.device, slices.first_mb.shape[0], slices.rows.shape[0] - 1, _entries(slices)
+    device, mb_height, n, entries = slices.starts.device, _rows(slices), slices.starts.shape[0] - 1, _entries(slices)
     chunks = bins.symbols.shape[0]
     n_sorted = chunks + SORTED_CHUNKS * mb_height
 
@@ -145,7 +150,7 @@ def code_bins(slices: Slices, bins: Bins, source: Planes, sizes: Sizes, stream: 
     range_table, next_table, initial = _tables(device)
 
     blocks = max(1, min(BLOCKS * device.multiprocessors, chunks) // n)
-    rows, frame_params, n_ref, mb_width = slices[1:5]
+    starts, frame_params, n_ref, mb_width = slices[1:5]
     layout = bins.slice_chunks
     launches: tuple[tuple[str, str, int, int, tuple[object, ...]], ...] = (
         ("entropy/cabac_states", "count_contexts", blocks, THREADS, (layout, bins.chunk_bins, bins.symbols, counts)),
@@ -158,11 +163,11 @@ def code_bins(slices: Slices, bins: Bins, source: Planes, sizes: Sizes, stream: 
             layout, bins.chunk_bins, bins.chunk_begins, bins.symbols, counts, begins, ranks, states, range_table, codes,
             prefixes, segments, bodies)),
         ("entropy/cabac", "compose_chunks", 1, COMPOSERS, (
-            layout, rows, frame_params, mb_width, bins.chunk_bins, bins.chunk_begins, prefixes, bodies, chunk_starts, cells,
+            layout, starts, frame_params, mb_width, bins.chunk_bins, bins.chunk_begins, prefixes, bodies, chunk_starts, cells,
             *sizes)),
         ("entropy/cabac", "add_codes", blocks, ADDERS, (
-            layout, rows, mb_width, bins.chunk_bins, bins.chunk_begins, codes, range_table, prefixes, segments, chunk_starts,
-            sizes.bits, *source, cells)),
+            layout, starts, mb_width, bins.chunk_bins, bins.chunk_begins, codes, range_table, prefixes, segments,
+            chunk_starts, sizes.bits, *source, cells)),
     )  # fmt: skip
     for module, kernel, across, threads, arguments in launches:
         device.launch(module, kernel, (across, n), (threads,), arguments, stream)
@@ -173,9 +178,9 @@ def write_bytes(
     slices: Slices, cells: DeviceArray, sizes: Sizes, slice_data: DeviceArray, stream: Stream | None = None
 ) -> None:
     """The bytes of all slices; slice_data: uint8[mb_height (mb_width + 1) ENTRY_BYTES], may be the host's memory."""
-    n = slices.rows.shape[0] - 1
+    n = slices.starts.shape[0] - 1
     grid = max(1, 4 * _entries(slices) // WORDS // n), n
-    arguments = [slices.rows, slices.mb_width, sizes.bits, cells, slice_data]
+    arguments = [slices.starts, slices.mb_width, sizes.bits, cells, slice_data]
     cells.device.launch("entropy/cabac", "write_bytes", grid, (WRITERS,), arguments, stream)
 
 
@@ -191,12 +196,12 @@ def write_cabac_slices(
     """7.3.4: slices with CABAC: see cuda_src.entropy.entropy.write_slices. Those with more bins than places are coded bin by
     bin.
     """
-    device, mb_height, n = slices.rows.device, slices.first_mb.shape[0], slices.rows.shape[0] - 1
+    device, mb_height, n = slices.starts.device, _rows(slices), slices.starts.shape[0] - 1
     bins = make_bins(slices, macroblocks, transform_8x8_mode, stream)
     cells = code_bins(slices, bins, source, sizes, stream)
     state = _entry_arguments(slices, macroblocks, transform_8x8_mode)
     entry_bins = device.scratch("bins of an entry", (mb_height, MOST_BINS), np.uint16, stream)
-    arguments = [*state, slices.rows, bins.slice_chunks, *_tables(device), *source, entry_bins, cells, *sizes]
+    arguments = [*state, slices.starts, bins.slice_chunks, *_tables(device), *source, entry_bins, cells, *sizes]
     device.launch(_module(slices), "code_bin_by_bin", (n,), (32,), arguments, stream)
     write_bytes(slices, cells, sizes, slice_data, stream)
 

@@ -45,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(SUMMERS) place_bins(const int *slic
     const unsigned *counts, int *entry_starts, int *chunk_bins, int *chunk_begins, int2 *slice_chunks) {
   wait_for_the_kernel_before();
   SHARED(BinAdvance, warps, 32);
-  const int slice = int(blockIdx.x), pitch = mb_width + 1, begin = slices[slice] * pitch, end = slices[slice + 1] * pitch;
+  const int slice = int(blockIdx.x), pitch = mb_width + 1, begin = entry_at(slices[slice], mb_width), end = entry_at(slices[slice + 1], mb_width);
   const int each = (end - begin + SUMMERS - 1) / SUMMERS, first = begin + int(threadIdx.x) * each, last = min(first + each, end);
   BinAdvance advance = {0, -1};
   for (int e = first; e < last; e++) advance = compose(advance, advance_of(counts[e]));
@@ -71,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) gather_bins(STATE_PA
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, slice = int(blockIdx.y), pitch = mb_width + 1;
   const int2 chunks = slice_chunks[slice];
   if (chunks.y == 0) return;
-  const int begin = slices[slice] * pitch, end = slices[slice + 1] * pitch;
+  const int begin = entry_at(slices[slice], mb_width), end = entry_at(slices[slice + 1], mb_width);
   uint16_t *slice_bins = bins + size_t(chunks.x) * CHUNK;
   for (int entry = begin + int(blockIdx.x) * WARPS + warp; entry < end; entry += int(gridDim.x) * WARPS) {
     const int count = int(counts[entry] & ~PCM);
@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) code_bin_by_bin(STATE_PARAME
   if (slice_chunks[slice].y) return;
   const State s = STATE;
   const Samples samples = {source_y, source_u, source_v, mb_width};
-  const int begin = slices[slice] * pitch, end = slices[slice + 1] * pitch, most = room_of(end - begin) + 16;
+  const int begin = entry_at(slices[slice], mb_width), end = entry_at(slices[slice + 1], mb_width), most = room_of(end - begin) + 16;
   unsigned *slice_cells = cells + first_cell(begin, slice);
   uint16_t *slice_bins = bins + size_t(slice) * MOST_BINS;
   for (int i = lane; i < (end - begin) * CELLS + SPARE_CELLS; i += 32) slice_cells[i] = 0;

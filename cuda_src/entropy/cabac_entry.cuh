@@ -8,9 +8,9 @@ struct Entry {
 };
 DEVICE Entry entry_of(const State &s, int entry, int entries) {
   const int pitch = s.mb_width + 1, row = entry / pitch, mx = entry % pitch, mb = row * s.mb_width + mx;
-  const int first_mb = s.slice_first_mb[row];
+  const int first_mb = s.slice_first_mb[row * s.mb_width];
   if (mx == s.mb_width) {
-    const bool ends = entry + 1 == entries || s.slice_first_mb[row + 1] != first_mb;
+    const bool ends = entry + 1 == entries || s.slice_first_mb[(row + 1) * s.mb_width] != first_mb;
     return {{mb, first_mb, SKIP, 0, false, false}, false, ends};
   }
   return {{mb, first_mb, int(s.mb_type[mb]), int(s.cbp[mb]), mx > 0, mb - s.mb_width >= first_mb}, true, false};

@@ -170,9 +170,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, entry = int(blockIdx.x) * WARPS + warp;
   if (entry >= entries) return;
   unsigned *mb_words = memory + warp * ROOM, *out = words + size_t(entry) * ROOM;
-  const int row = entry / (mb_width + 1), mx = entry % (mb_width + 1), mb = row * mb_width + mx, first_mb = slice_first_mb[row];
+  const int row = entry / (mb_width + 1), mx = entry % (mb_width + 1), mb = row * mb_width + mx, first_mb = slice_first_mb[row * mb_width];
   const bool behind_row = mx == mb_width;
-  const bool ends = behind_row && (entry + 1 == entries || slice_first_mb[row + 1] != first_mb);
+  const bool ends = behind_row && (entry + 1 == entries || slice_first_mb[(row + 1) * mb_width] != first_mb);
   const CurrentMb o = {mb, first_mb, behind_row ? SKIP : int(mb_type[mb]), behind_row ? 0 : int(cbp[mb]), mx > 0, mb - mb_width >= first_mb};
   if (o.mb_type == SKIP && !ends) {
     if (lane == 0) lengths[entry] = 0;
@@ -226,7 +226,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
 #ifndef B_SLICES  // one of each serves all slices
 DEVICE BitAdvance advance_of(unsigned length) { return {int(length & ~ALIGNED), length & ALIGNED ? SAMPLE_BITS : -1}; }
 
-// Position of each entry in bits of its slice; a block of threads a slice. slices: int32[n + 1], first rows, then mb_height;
+// Position of each entry in bits of its slice; a block of threads a slice. slices: int32[n + 1], first macroblocks, then n_mb;
 // frame_params: int32[HEADER_BITS + n], from [HEADER_BITS] on bits of the headers. sizes: int32[n], bits of the slice with its header, -1: an entry
 // is too long
 extern "C" __global__ void __launch_bounds__(SCAN) place_macroblocks(const int *slices, const int *frame_params, int mb_width, const unsigned *lengths, int *positions,
@@ -235,7 +235,7 @@ extern "C" __global__ void __launch_bounds__(SCAN) place_macroblocks(const int *
   SHARED(BitAdvance, warps, 32);
   SHARED(int, too_long, 1);
   const int slice = int(blockIdx.x);
-  const int begin = slices[slice] * (mb_width + 1), end = slices[slice + 1] * (mb_width + 1), header = frame_params[HEADER_BITS + slice];
+  const int begin = entry_at(slices[slice], mb_width), end = entry_at(slices[slice + 1], mb_width), header = frame_params[HEADER_BITS + slice];
   const int each = (end - begin + SCAN - 1) / SCAN, first = begin + int(threadIdx.x) * each, last = min(first + each, end);
   if (threadIdx.x == 0) *too_long = 0;
   __syncthreads();
@@ -268,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(PACK) pack_slices(const int *slices
     const int *sizes, const unsigned *words, unsigned *to) {
   wait_for_the_kernel_before();
   const int slice = int(blockIdx.y), size = sizes[slice];
-  const int begin = slices[slice] * (mb_width + 1), end = slices[slice + 1] * (mb_width + 1), header = frame_params[HEADER_BITS + slice];
+  const int begin = entry_at(slices[slice], mb_width), end = entry_at(slices[slice + 1], mb_width), header = frame_params[HEADER_BITS + slice];
   for (int at = int(blockIdx.x * PACK + threadIdx.x); 32 * at < size; at += int(gridDim.x) * PACK) {
     unsigned out = 0;
     for (int bit = max(32 * at, header); bit < min(32 * at + 32, size);) {

@@ -20,14 +20,14 @@ DEVICE Neighbours neighbours_of(int mb, int mb_width, int first_mb, const signed
 
 DEVICE int direct_reference(const Neighbours &n) { return min_positive(n.a.ref, min_positive(n.b.ref, n.c.ref)); }
 
-// Macroblocks [mb0, mb1), a thread each. Motion; colZeroFlag of quadrants; first macroblocks of slices, by row
+// Macroblocks [mb0, mb1), a thread each. Motion; colZeroFlag of quadrants; first macroblocks of slices, by macroblock
 extern "C" __global__ void __launch_bounds__(THREADS) explicit_motion(uint8_t *mb_type, uint8_t *sub_mb_type,
     const signed char *ref_idx, const unsigned *mv, const signed char *ref_idx1, const unsigned *mv1, const uint8_t *colocated_still,
     const int *slice_first_mb, int mb_width, int mb0, int mb1) {
   wait_for_the_kernel_before();
   const int mb = mb0 + int(blockIdx.x * blockDim.x + threadIdx.x);
   if (mb >= mb1) return;
-  const int type_of_mb = mb_type[mb], first_mb = slice_first_mb[mb / mb_width];
+  const int type_of_mb = mb_type[mb], first_mb = slice_first_mb[mb];
   if (type_of_mb != B_SKIP && type_of_mb != B_DIRECT && type_of_mb != B_8x8) return;
   const Neighbours n0 = neighbours_of(mb, mb_width, first_mb, ref_idx, mv);
   const Neighbours n1 = neighbours_of(mb, mb_width, first_mb, ref_idx1, mv1);

@@ -261,7 +261,7 @@ DEVICE void set_modes(signed char *modes, bool top, unsigned above, bool left, c
 
 // A block's part of macroblock row `my`. packets: its published words; above: the words it waits for
 template <bool GIVEN, bool LARGE, bool WEIGHED, bool BY_COST, class Scaling>
-DEVICE void code_part(const Picture &p, const Scaling &scaling, const Shared &shared, int my, int part, bool top, const Row &above_row, Published *packets) {
+DEVICE void code_part(const Picture &p, const Scaling &scaling, const Shared &shared, int my, int part, const RowSlices &slices, const Row &above_row, Published *packets) {
   constexpr int AHEAD = GIVEN ? 1 : 3;  // the warp that prepares the next macroblock
   const int dead_zone = WEIGHED ? fraction_of(DEAD_ZONE_INTRA) : p.dead_zone;  // not used where levels are chosen: a register less
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, mb_width = p.mb_width;
@@ -275,7 +275,7 @@ DEVICE void code_part(const Picture &p, const Scaling &scaling, const Shared &sh
   Item item = take<GIVEN>(walk, p, first), next = take<GIVEN>(walk, p, first);
   Coming coming = {make_uint4(0, 0, 0, 0), 0};
   if (warp == AHEAD && item.mx < mb_width) {
-    const Around around = {item.mx > 0, top, top && item.mx + 1 < mb_width};
+    const Around around = slices.around(item.mx);
     prepare<GIVEN, LARGE>(shared.buffers[0], shared.eights, origin, load<GIVEN>(p, item.mx, my, lane), around, shared.plans, lane, lane_place);
     coming = load<GIVEN>(p, next.mx, my, lane);
   }
@@ -285,7 +285,7 @@ DEVICE void code_part(const Picture &p, const Scaling &scaling, const Shared &sh
   Words words = {none, none, none};
   unsigned beside = 0;
   if (codes && item.mx < mb_width) {
-    if (top) words = words_above<LARGE>(p, above_row, edge, lane, item.mx, my, words_wanted<GIVEN, LARGE>(item));
+    if (slices.around(item.mx).top) words = words_above<LARGE>(p, above_row, edge, lane, item.mx, my, words_wanted<GIVEN, LARGE>(item));
     beside = word_left(p, edge, lane, item.mx, my);
   }
   __syncthreads();
@@ -299,13 +299,14 @@ DEVICE void code_part(const Picture &p, const Scaling &scaling, const Shared &sh
     const int mx = item.mx, qp_c = QP_CHROMA[clip3(0, 51, item.qp + p.chroma_qp_offset)];
     const Item after = take<GIVEN>(walk, p, first);
     if (codes) {
-      const Around around = {mx > 0, top, top && mx + 1 < mb_width};
+      const Around around = slices.around(mx);
       const bool adjacent = before == mx - 1;  // else the macroblock to the left is an inter one
       unsigned word = beside;
       if (adjacent) word = edge < 2 ? last_word<LARGE>({&previous, eight_before}, choice, lane & 15) : last_chroma_word(previous, choice, lane >> 3 & 1, lane & 7);
       const Above above = wait_for(words, edge, turn);
       if (next.mx < mb_width) {
-        if (top) words = words_above<LARGE>(p, above_row, edge, lane, next.mx, my, words_wanted<GIVEN, LARGE>(next));
+        words = {none, none, none};
+        if (slices.around(next.mx).top) words = words_above<LARGE>(p, above_row, edge, lane, next.mx, my, words_wanted<GIVEN, LARGE>(next));
         if (next.mx > mx + 1) beside = word_left(p, edge, lane, next.mx, my);
       }
       const signed char *modes_before = !adjacent || choice.pcm ? nullptr : choice.four ? previous.modes : nullptr;
@@ -321,9 +322,10 @@ DEVICE void code_part(const Picture &p, const Scaling &scaling, const Shared &sh
       } else if (LARGE && (fifth || (GIVEN && is_8x8(item)))) {
         if constexpr (LARGE) {
           set_edge_8x8(*eight, above.a, word, lane);
-          if (!GIVEN) set_modes(eight->modes, top, above.a, mx > 0, modes_before, lane, 7);
+          if (!GIVEN) set_modes(eight->modes, around.top, above.a, around.left, modes_before, lane, 7);
           __syncwarp();
           if constexpr (GIVEN) code_given_8x8(scaling, *eight, m.source, around, item.qp, dead_zone, lane);
+          else if (!around.corner && around.left && around.top) eight->cost = NO_LIMIT;  // the edge is filtered otherwise
           else if constexpr (BY_COST) best_8x8(*eight, m.source, around, item.qp, trial, lane, *weighing);
           else code_8x8<WEIGHED>(scaling, *eight, m.source, around, &m.limit, item.qp, dead_zone, trial, lane, weighing);
         }
@@ -332,7 +334,7 @@ DEVICE void code_part(const Picture &p, const Scaling &scaling, const Shared &sh
         code_given_16x16(scaling, m, around, columns, int(word >> 24), int(item.modes & 3), item.qp, dead_zone, lane, lane_place.scan);
       } else if (warp == 0) {
         set_edge(m, above, word, lane);
-        if (!GIVEN) set_modes(m.modes, top, above.a, mx > 0, modes_before, lane, LARGE ? 7 : 6);
+        if (!GIVEN) set_modes(m.modes, around.top, above.a, around.left, modes_before, lane, LARGE ? 7 : 6);
         __syncwarp();
         if (item.qp != quantiser.qp) quantiser = quantiser_of(scaling, item.qp, dead_zone, lane);
         if constexpr (GIVEN) code_given_4x4(m, origin, shared.plans + PLAN * (n & 1), quantiser, lane, lane_place);
@@ -344,7 +346,7 @@ DEVICE void code_part(const Picture &p, const Scaling &scaling, const Shared &sh
       }
     }
     if (warp == AHEAD && next.mx < mb_width) {
-      const Around around = {next.mx > 0, top, top && next.mx + 1 < mb_width};
+      const Around around = slices.around(next.mx);
       prepare<GIVEN, LARGE>(following, eight_after, origin, coming, around, shared.plans + PLAN * (n + 1 & 1), lane, lane_place);
       coming = load<GIVEN>(p, after.mx, my, lane);
       if (lane == 0) following.limit = NO_LIMIT;
@@ -406,7 +408,7 @@ DEVICE void code_rows(const Picture &p, const Scaling &scaling, const int *__res
   const int row = *ticket / PARTS, part = *ticket % PARTS, my = row0 + row, mb_width = p.mb_width;
   Published *packets = reinterpret_cast<Published *>(progress + PACKETS) + size_t(PACKET) * row * mb_width;
   const size_t first = size_t(my) * mb_width;
-  const bool top = int(first) - mb_width >= slice_first_mb[my];
+  const RowSlices slices = slices_of_row(slice_first_mb, int(first), mb_width);
   const Row above = {p.mb_type + first - mb_width, p.intra4x4_mode + 16 * (first - mb_width),
                      row ? packets - size_t(PACKET) * mb_width : nullptr, turn};
   for (int mx = part * N + threadIdx.x; mx < mb_width; mx += PARTS * N)
@@ -415,7 +417,7 @@ DEVICE void code_rows(const Picture &p, const Scaling &scaling, const int *__res
       p.intra16x16_mode[first + mx] = 0;
       p.intra_chroma_mode[first + mx] = 0;
     }
-  code_part<GIVEN, LARGE, WEIGHED, BY_COST>(p, scaling, {buffers, plans, chroma_left, eights, weighing}, my, part, top, above, packets);
+  code_part<GIVEN, LARGE, WEIGHED, BY_COST>(p, scaling, {buffers, plans, chroma_left, eights, weighing}, my, part, slices, above, packets);
   if (threadIdx.x == 0 && atomicAdd(progress + ENDED, 1) == int(gridDim.x) - 1) {  // no block takes a ticket any more
     progress[0] = progress[ENDED] = 0;
     progress[TURN] = int(turn);

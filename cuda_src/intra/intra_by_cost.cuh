@@ -47,7 +47,7 @@ DEVICE void best_4x4(Macroblock &m, const Around &around, const Quantiser<FlatSc
   const unsigned *bits = weighing.bits;
   const int lefts = kept(around.left ? 0xffff : 0xeeee, lane), tops = kept(around.top ? 0xffff : 0xfff0, lane);
   const int rights = kept(ABOVE_RIGHT_INSIDE | (around.top ? 7 : 0) | (around.right ? 8 : 0), lane);
-  const int usable = lane_place.needs & 4 ? 0 : (lane_place.needs & 1 ? lefts : 0xffff) & (lane_place.needs & 2 ? tops : 0xffff);
+  const int usable = usable_in(around, lefts, tops, lane_place.needs);
   int cost = 0, magnitudes = 0, all = 0, largest = 0;
 #pragma unroll 1
   for (int step = 0; step < 10; step++) {

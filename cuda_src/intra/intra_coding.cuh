@@ -31,7 +31,7 @@ struct alignas(16) Macroblock {
   int limit;  // cost of Intra_16x16 once it is known
 };
 struct Around {
-  bool left, top, right;  // available; right: above right
+  bool left, top, right, corner;  // available; right: above right; corner: above left, which a slice that begins above excludes
 };
 // Samples and modes above the macroblock, as each warp wants them
 struct Above {
@@ -189,6 +189,12 @@ DEVICE void predict_step(const Sample *block, const Sample *side, bool has_left,
   predict_mode(lane_place, s, dc, lane, row);
 }
 
+// Blocks, as bits, in which an Intra_4x4 mode is usable. lefts, tops: those that have a left column, a row above; needs: see LanePlace
+DEVICE int usable_in(const Around &around, int lefts, int tops, int needs) {
+  const int usable = needs & 4 ? 0 : (needs & 1 ? lefts : 0xffff) & (needs & 2 ? tops : 0xffff);
+  return (needs & 3) == 3 && !around.corner ? usable & ~1 : usable;
+}
+
 // 8.3.1, 8.5.1: chooses and codes the blocks of an Intra_4x4 macroblock in ten steps, each half of the warp a block (block
 // k and block k + 2 from the third step to the eighth): a block follows those to its left, above and above right. Ends
 // early when the cost reaches that of Intra_16x16.
@@ -199,7 +205,7 @@ DEVICE void code_4x4(const Scaling &scaling, Macroblock &m, const Around &around
   // blocks, as bits, that have a left column, a row above, samples above right; blocks in which this lane's mode is usable
   const int lefts = kept(around.left ? 0xffff : 0xeeee, lane), tops = kept(around.top ? 0xffff : 0xfff0, lane);
   const int rights = kept(ABOVE_RIGHT_INSIDE | (around.top ? 7 : 0) | (around.right ? 8 : 0), lane);
-  const int usable = lane_place.needs & 4 ? 0 : (lane_place.needs & 1 ? lefts : 0xffff) & (lane_place.needs & 2 ? tops : 0xffff);
+  const int usable = usable_in(around, lefts, tops, lane_place.needs);
   int cost = lam * BITS_4x4, limit = NO_LIMIT, magnitudes = 0, all = 0, largest = 0;
   Ahead next = ahead_of(m, 0, lane);
 #pragma unroll 1
@@ -362,7 +368,7 @@ DEVICE void code_16x16(const Scaling &scaling, Macroblock &m, const Around &arou
   const unsigned two = unsigned(sum_16(int(satd_4x4(source_rows, second_rows))) + lam * i_frame_mode_bits(1, 2)) << 2 | 2 | unsigned(second);
   unsigned best = ~0u;
   if (second ? around.left : around.top) best = one;
-  if (!second || (around.left && around.top)) best = min(best, two);
+  if (!second || around.corner) best = min(best, two);
   best = min(best, __shfl_xor_sync(FULL_WARP, best, 16));
   if (lane == 0) atomicMin(&m.limit, int(best >> 2));
   const int mode = int(best & 3);
@@ -401,7 +407,7 @@ DEVICE void predict_chroma(const Around &around, const Above &above, const Sampl
   for (int i = 0; i < 4; i++) row[i] = mode == 0 ? splat4(mean) : mode == 1 ? splat4(byte_of(side, i)) : mode == 2 ? over : row[i];
 }
 DEVICE bool chroma_mode_usable(const Around &around, int mode) {
-  return mode == 0 || (mode == 1 ? around.left : mode == 2 ? around.top : around.left && around.top);
+  return mode == 0 || (mode == 1 ? around.left : mode == 2 ? around.top : around.corner);
 }
 
 // 8.3.4, 8.5.4: chooses the mode and codes the chroma. A lane tries mode lane >> 3 for block lane & 3 of plane lane >> 2 & 1;

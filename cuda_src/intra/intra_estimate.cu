@@ -35,8 +35,8 @@ DEVICE void load_columns(const Sample *block, int width, int lane, int *w) {
     w[i] = int((two & 255) | two >> 8 << 16);
   }
 }
-// source: Sample[height, width]; x0, y0, top, lam: of the lane's macroblock; values: Sample[VALUES] in shared memory
-DEVICE Estimate_8x8 estimate_8x8(const Sample *source, int width, int x0, int y0, bool top, int lam, Sample *values, int lane) {
+// source: Sample[height, width]; x0, y0, left, top, lam: of the lane's macroblock; values: Sample[VALUES] in shared memory
+DEVICE Estimate_8x8 estimate_8x8(const Sample *source, int width, int x0, int y0, bool left, bool top, int lam, Sample *values, int lane) {
   const Trial trial = trial_of(lane);
   Estimate_8x8 result = {0, 0};
   int w[8];
@@ -46,7 +46,7 @@ DEVICE Estimate_8x8 estimate_8x8(const Sample *source, int width, int x0, int y0
   for (int n = 0; n < 8; n++) {
     const int q = n & 3, half = n & 4 ? 16 : 0, bx = q & 1, by = q >> 1, weight = __shfl_sync(FULL_WARP, lam, half);
     const int x = __shfl_sync(FULL_WARP, x0, half) + 8 * bx, y = __shfl_sync(FULL_WARP, y0, half) + 8 * by;
-    const Neighbours around = {x > 0, __shfl_sync(FULL_WARP, int(top), half) || by, (!by || !bx) && x + 8 < width};
+    const Neighbours around = {__shfl_sync(FULL_WARP, int(left), half) || bx, __shfl_sync(FULL_WARP, int(top), half) || by, (!by || !bx) && x + 8 < width};
     const Sample *block = source + size_t(y) * width + x;
     const bool inside = (lane > 8 || around.left) && (lane < 8 || around.top);
     const int sample = __ldg(block + (inside ? place_of_reference(around, width, lane) : 0));
@@ -82,8 +82,9 @@ DEVICE void estimate(const Sample *__restrict__ source, int mb_width, const uint
   const int mb = my * mb_width + mx;
   const int lam = LAMBDA[load_before_the_wait(qp + mb)];
   wait_for_the_kernel_before();
-  const bool mb_left = x0 > 0, mb_top = mb - mb_width >= __ldg(slice_first_mb + my);
-  const bool left = x > 0, top = mb_top || by > 0, right = (by == 0 || (ABOVE_RIGHT_INSIDE >> k & 1)) && x + 4 < width;
+  const int slice = __ldg(slice_first_mb + mb);
+  const bool mb_left = x0 > 0 && mb > slice, mb_top = mb - mb_width >= slice, mb_corner = mb_left && mb - mb_width > slice;
+  const bool left = mb_left || bx > 0, top = mb_top || by > 0, all = left && top && (k || mb_corner), right = (by == 0 || (ABOVE_RIGHT_INSIDE >> k & 1)) && x + 4 < width;
   const Sample *block = source + size_t(y) * width + x;
   unsigned rows[4], side[4], above = splat4(SAMPLE_MIDDLE), beyond = above, corner = SAMPLE_MIDDLE;
 #pragma unroll
@@ -110,9 +111,9 @@ DEVICE void estimate(const Sample *__restrict__ source, int mb_width, const uint
   try_mode<7, 3>(source_transform, s, f, h, 0, top, lam, satd, &best);
   try_mode<1, 4>(source_transform, s, f, h, 0, left, lam, satd, &best);
   try_mode<8, 5>(source_transform, s, f, h, 0, left, lam, satd, &best);
-  try_mode<4, 6>(source_transform, s, f, h, 0, left && top, lam, satd, &best);
-  try_mode<5, 7>(source_transform, s, f, h, 0, left && top, lam, satd, &best);
-  try_mode<6, 8>(source_transform, s, f, h, 0, left && top, lam, satd, &best);
+  try_mode<4, 6>(source_transform, s, f, h, 0, all, lam, satd, &best);
+  try_mode<5, 7>(source_transform, s, f, h, 0, all, lam, satd, &best);
+  try_mode<6, 8>(source_transform, s, f, h, 0, all, lam, satd, &best);
   const unsigned general = best;
 #pragma unroll 1
   for (int diagonal = 0; diagonal < 7; diagonal++) {
@@ -140,13 +141,14 @@ DEVICE void estimate(const Sample *__restrict__ source, int mb_width, const uint
   for (int i = 0; i < 4; i++) row[i] = splat4(__shfl_sync(FULL_WARP, l, (lane & 16) + 4 * by + i));
   unsigned value = unsigned(sum_16(int(satd_4x4(source_transform, row))) + lam * intra_16x16_type_bits(1));
   if (mb_left) cost = min(cost, value << 4 | 2 << 2 | 1);
-  plane_16x16(l, t, mb_left && mb_top ? __ldg(origin - width - 1) : 0, lane, row);
+  plane_16x16(l, t, mb_corner ? __ldg(origin - width - 1) : 0, lane, row);
   value = unsigned(sum_16(int(satd_4x4(source_transform, row))) + lam * intra_16x16_type_bits(3));
-  if (mb_left && mb_top) cost = min(cost, value << 4 | 3 << 2 | 3);
+  if (mb_corner) cost = min(cost, value << 4 | 3 << 2 | 3);
   Estimate_8x8 large = {1 << 30, 0};
   if constexpr (LARGE) {
     SHARED(Sample, values, WARPS * VALUES);
-    large = estimate_8x8(source, width, x0, y0, mb_top, lam, values + (threadIdx.x >> 5) * VALUES, lane);
+    large = estimate_8x8(source, width, x0, y0, mb_left, mb_top, lam, values + (threadIdx.x >> 5) * VALUES, lane);
+    if (!mb_corner && mb_left && mb_top) large.cost = 1 << 30;  // the edge is filtered otherwise
   }
   if (column >= mb_width) return;
   int limit = INTER_IS_CHEAPER;

@@ -12,7 +12,7 @@ def intra_estimate(
     qp: DeviceArray,  # uint8[n_mb]
     search_cost: DeviceArray,  # int32[>= n_ref, n_mb, 41]
     n_ref: int,
-    slice_first_mb: DeviceArray,  # int32[mb_height]
+    slice_first_mb: DeviceArray,  # int32[n_mb]
     tools: CodingTools,
     row0: int,
     row1: int,

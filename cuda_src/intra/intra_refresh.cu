@@ -40,13 +40,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra_refresh(const int *_
   wait_for_the_kernel_before();
   const int mb = mb0 + int(blockIdx.x * blockDim.x + threadIdx.x), begin = refresh_columns[0], end = refresh_columns[1];
   if (mb >= mb1) return;
-  const int my = mb / mb_width, mx = mb % mb_width, limit = 16 * begin - (disable_idc == 1 ? 0 : DEBLOCKED);
+  const int mx = mb % mb_width, limit = 16 * begin - (disable_idc == 1 ? 0 : DEBLOCKED);
   if (mx >= end) return;
   unsigned *const vectors = mv + 16 * size_t(mb);
   if (mx < begin && (mb_type[mb] <= LAST_INTRA || !reads_beyond(vectors, 16 * mx, limit))) return;
   const uint8_t *modes = estimated + 16 * size_t(mb);
   int last = modes[ABOVE_RIGHT], less = 0;
-  if (mx == end - 1 && end < mb_width && mb - mb_width >= slice_first_mb[my]) less = without_above_right(&last);
+  if (mx == end - 1 && end < mb_width && mb - mb_width >= slice_first_mb[mb]) less = without_above_right(&last);
 #pragma unroll
   for (int k = 0; k < 16; k++) {
     intra_modes[16 * size_t(mb) + k] = uint8_t(k == ABOVE_RIGHT ? last : modes[k] - less);

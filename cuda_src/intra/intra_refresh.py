@@ -12,7 +12,7 @@ THREADS = 128
 def intra_refresh(
     source: DeviceArray,  # Sample[H, W]
     qp: DeviceArray,  # uint8[n_mb]
-    slice_first_mb: DeviceArray,  # int32[mb_height]
+    slice_first_mb: DeviceArray,  # int32[n_mb]
     tools: CodingTools,
     refresh_columns: DeviceArray,  # int32[2]
     disable_idc: int,

@@ -15,6 +15,23 @@ struct Picture {
   short *levels;
 };
 
+// The slices of a row of macroblocks, from its first macroblock on. first: that of the slice that has the row, where it is one
+struct RowSlices {
+  const int *__restrict__ firsts;
+  int mb, first, mb_width;
+  bool one;
+  DEVICE Around around(int mx) const {
+    const int slice = one ? first : __ldg(firsts + mx), above = mb + mx - mb_width;
+    const bool left = mx > 0 && mb + mx > slice, top = above >= slice;
+    return {left, top, top && mx + 1 < mb_width, left && above > slice};
+  }
+};
+// slice_first_mb: int32[n_mb]; mb: the row's first macroblock
+DEVICE RowSlices slices_of_row(const int *__restrict__ slice_first_mb, int mb, int mb_width) {
+  const int *firsts = slice_first_mb + mb;
+  return {firsts, mb, __ldg(firsts), mb_width, __ldg(firsts) == __ldg(firsts + mb_width - 1)};
+}
+
 DEVICE unsigned from_l2(const uint8_t *p) { return __ldcg(reinterpret_cast<const unsigned *>(p)); }
 
 // A word above a macroblock: on its way, from there if it is published

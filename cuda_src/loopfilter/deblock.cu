@@ -90,8 +90,8 @@ DEVICE void write_records(const State &s, const SecondList &second, const Where 
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * int(blockDim.x >> 5) + int(threadIdx.x >> 5);
   const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx;
   if (mx >= mb_width) return;
-  const bool left = disable_idc != 1 && mx > 0;
-  const bool above = disable_idc != 1 && my > 0 && (disable_idc != 2 || mb - mb_width >= slice_first_mb[my]);
+  const bool left = disable_idc != 1 && mx > 0 && (disable_idc != 2 || mb > slice_first_mb[mb]);
+  const bool above = disable_idc != 1 && my > 0 && (disable_idc != 2 || mb - mb_width >= slice_first_mb[mb]);
   const int direction = lane >> 4, edge = lane >> 2 & 3, k = lane & 3;
   const bool large = s.transform_8x8[mb];  // 8.7: then luma has no edges 1 and 3; chroma has only 0 and 2 in any case
   const bool exists = edge ? disable_idc != 1 && !(large && edge & 1) : direction ? above : left;

@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) decoded_qp(const uint8_t *
   wait_for_the_kernel_before();
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, each = (mb1 - mb0 + THREADS - 1) / THREADS;
   const int first = min(mb1, mb0 + int(threadIdx.x) * each), end = min(mb1, first + each);
-  const auto sets = [&](int mb) { return has_delta(mb_type, cbp, mb) || mb == slice_first_mb[mb / mb_width]; };
+  const auto sets = [&](int mb) { return has_delta(mb_type, cbp, mb) || mb == slice_first_mb[mb]; };
   int last = -1;
   for (int mb = first; mb < end; mb++)
     if (sets(mb)) last = mb;

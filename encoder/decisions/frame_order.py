@@ -40,7 +40,7 @@ class FrameOrder:
 
     def __init__(self, config: Config) -> None:
         self._coding, self._pyramid = config.coding, config.types.b_pyramid
-        self._slices = config.coding.slice_rows
+        self._slices = config.coding.slice_ranges
         self._displayed = self._coded = 0  # frames so far
         self._waiting = 0  # B frames before the next other frame
         self._gop, self._idr_display, self._idr_id = -1, 0, config.types.first_idr_pic_id

@@ -109,7 +109,7 @@ class Config(NamedTuple):
         resolve_types(values, options)
         if rate or (values["bitrate"] and values["pass_"] not in READING):
             values["gops"] = 1
-        resolve_machine(values, options, rate > 0)
+        resolve_machine(values, options, rate > 0 or values["slice_max_size"] > 0)
         values |= {
             "pad": -(-(values["merange"] + _BORDER) // _PAD_UNIT) * _PAD_UNIT,
             "level_idc": level.level_idc,

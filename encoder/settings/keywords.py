@@ -29,6 +29,7 @@ class EncoderOptions(TypedDict, total=False):
     min_keyint: int | str | None
     rc_lookahead: int | None
     slices: int | None
+    slice_max_size: int | None
     no_deblock: bool | None
     no_cabac: bool | None
     deblock: str | tuple[int, int] | bool | None

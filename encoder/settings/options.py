@@ -203,6 +203,9 @@ OPTIONS: tuple[Option, ...] = (
            "ahead; at least --bframes + 1", "INT", 0, 250),
 
     Option("slices", "Frame types", read_int, 1, "slices per frame, each of whole macroblock rows", "INT", 1, 1055),
+    Option("slice_max_size", "Frame types", read_int, 0, "most bytes of the NAL unit of a slice, for packets of a "
+           "network; frames are coded again until all slices are small enough. 0 = slices are those of --slices",
+           "INT", 0, 1 << 24),
     Option("no_deblock", "Frame types", read_flag, False, "switch the deblocking filter off"),
     Option("deblock", "Frame types", read_deblock, (0, 0), "offsets of the deblocking filter, -6..6 each: strength "
            "(alpha) and threshold (beta); higher = more filtering", "A:B", short="f"),

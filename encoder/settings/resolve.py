@@ -99,11 +99,18 @@ def resolve_level(values: OptionValues, options: OptionValues, rates: tuple[int,
 
 
 def check_slices(values: OptionValues, mb_height: int) -> None:
-    """OptionError for more slices than rows of macroblocks."""
+    """OptionError for more slices than rows of macroblocks, or both kinds of slices."""
     if values["slices"] > mb_height:
         size, most = f"{values['width']}x{values['height']}", mb_height
         text = f"{values['slices']}: not in 1..{most} (a slice is at least one macroblock row, and {size} has {most})"
         raise OptionError(text, "slices")
+    if not values["slice_max_size"]:
+        return
+    if values["slices"] > 1:
+        raise OptionError(f"{values['slices']}: contradicts --slice-max-size (sizes say where slices begin); use 1", "slices")
+    if values["devices"] is None and values["device"] == "hybrid":
+        text = f"{values['slice_max_size']}: not on device hybrid, whose plans know slices of rows; use --device cpu or cuda"
+        raise OptionError(text, "slice-max-size")
 
 
 def check_sar(values: OptionValues) -> None:

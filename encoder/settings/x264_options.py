@@ -29,8 +29,8 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
     },
     "samples keep their range, see --range": {"input_range": "auto"},
     "the range follows from the level, see --level": {"mvrange": "-1", "mvrange_thread": "-1"},
-    "slices have equally many rows of macroblocks, see --slices": {
-        "slice_max_size": "0", "slice_max_mbs": "0", "slice_min_mbs": "0", "slices_max": "0",
+    "slices have equally many rows of macroblocks, see --slices, or at most so many bytes, see --slice-max-size": {
+        "slice_max_mbs": "0", "slice_min_mbs": "0", "slices_max": "0",
     },
     "there is no noise reduction, filter before": {"nr": "0"},
     _RESIZE: {"vf": "", "video_filter": ""},

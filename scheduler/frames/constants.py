@@ -19,7 +19,6 @@ MASK_16x16, MASK_16x8, MASK_8x8, MASK_8x4, MASK_4x4 = 1, 2, 4, 8, 16  # partitio
 
 def constants(settings: CodingSettings, constant: Callable[[np.ndarray], A]) -> State:
     """By name; constant: makes an array that is never written, in the memory of the stages."""
-    rows = [*(row0 for row0, _ in settings.slice_rows), settings.mb_height]
     beyond_baseline = settings.cabac or settings.transform_8x8_mode or settings.has_b_frames
     chroma_height, chroma_width = chroma_shape(settings.height, settings.width)
     return {
@@ -39,7 +38,8 @@ def constants(settings: CodingSettings, constant: Callable[[np.ndarray], A]) -> 
         "intra_8x8": int("i8x8" in settings.partitions), "psy_rd": round(256 * settings.psy_rd),
         "alpha_offset": 2 * settings.deblock_alpha, "beta_offset": 2 * settings.deblock_beta,
         "disable_idc": settings.disable_deblocking_idc,
-        "slice_first_mb": constant(_slice_first_mb(settings)), "slice_rows": constant(np.array(rows, np.int32)),
+        "slice_first_mb": constant(_slice_first_mb(settings)), "slice_starts": constant(_slice_starts(settings)),
+        "mb_ends": None,
         "scaling": constant(_scaling(settings)),
     }  # fmt: skip
 
@@ -55,9 +55,14 @@ def _partition_mask(partitions: frozenset[str], max_mvs_per_2mb: int) -> int:
 
 
 def _slice_first_mb(settings: CodingSettings) -> np.ndarray:
-    """int32[mb_height]: address of the first macroblock of the slice that holds the row."""
-    mb_width = settings.mb_width
-    return np.array([row0 * mb_width for row0, row1 in settings.slice_rows for _ in range(row0, row1)], np.int32)
+    """int32[n_mb]: address of the first macroblock of the slice that holds a macroblock."""
+    first, end = np.array(settings.slice_ranges).T
+    return np.repeat(first, end - first).astype(np.int32)
+
+
+def _slice_starts(settings: CodingSettings) -> np.ndarray:
+    """int32[n_slices + 1]: address of the first macroblock of each slice, then n_mb."""
+    return np.array([*(first for first, _ in settings.slice_ranges), settings.n_mb], np.int32)
 
 
 def _scaling(settings: CodingSettings) -> np.ndarray:

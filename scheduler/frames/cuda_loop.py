@@ -68,7 +68,7 @@ class CudaLoop(Loop):
     def _code(self, frame: Frame, binding: FrameBinding) -> GpuFrame:
         """See Loop."""
         assert isinstance(frame, HostFrame)
-        frame.levels_packed, frame.write_slices = False, nothing
+        frame.levels_packed, frame.write_slices = False, nothing if self.for_download else partial(self._write, frame)
         if frame.with_levels:
             frame.mark_levels_dirty()
         executor, k, source = self.executor, frame.index % len(self.frames_on_device), frame.device_source
@@ -108,6 +108,11 @@ class CudaLoop(Loop):
                 recorded = FrameBinding(arrays, placeholders.frame, params, DECODED, entries, placeholders.previous)
                 self._issue(frame, recorded, placeholders.input)
         return device_frame
+
+    def _write(self, frame: HostFrame) -> None:
+        """The entropy stage on the host, of a frame whose slices are cut by their sizes."""
+        frame.samples()  # of I_PCM
+        self.arrays.deferred_write(frame)()
 
     def _issue(self, frame: HostFrame, binding: FrameBinding, inputs: State) -> None:
         """Start all work of a frame, but for the import of a source that is on the GPU and in no buffer of a recording.

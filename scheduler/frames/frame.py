@@ -106,6 +106,9 @@ class Frame(FrameArrays[np.ndarray]):
         self.slice_data: np.ndarray = _allocate("slice_data", size, np.zeros)  # pages exist once written
         self.frame_params = np.zeros(HEADER_BITS + mb_height, np.int32)
         self.write_slices: Callable[[], None] = nothing  # the entropy stage, if the loop leaves it to a task
+        self.unit_sizes: list[int] = []  # bytes of the NAL unit of each slice, once written
+        self.has_sized_slices = False  # see sized_slices.py
+        self.mb_ends: np.ndarray | None = None
         self.index = 0  # number of frames that entered before it
         self.ring_slot = 0  # index in the ring of frames
         self.stage_seconds: dict[str, float] = {}
@@ -141,7 +144,7 @@ class Frame(FrameArrays[np.ndarray]):
 
     def write_params(self, list_numbers: bytes) -> None:
         """Write `frame_params`: what differs between frames of the same GPU recording. list_numbers: see params.py."""
-        spec, bits = self.spec, self.headers.bits
+        spec, bits = self.spec, () if self.has_sized_slices else self.headers.bits
         layout = f"2i{len(list_numbers)}s{len(bits)}i"
         struct.pack_into(layout, self.frame_params.data, 0, spec.qp, spec.cabac_init_idc, list_numbers, *bits)
 
@@ -247,7 +250,7 @@ class HostFrame(Frame):
 
     def write_params(self, list_numbers: bytes) -> None:
         """See Frame; QPs of macroblocks too, as load_i420 reads them: all numbers of the buffer in one step."""
-        spec, bits, buffer = self.spec, self.headers.bits, self.buffer
+        spec, bits, buffer = self.spec, () if self.has_sized_slices else self.headers.bits, self.buffer
         qp, mb_qp = spec.qp, spec.mb_qp
         layout = _layout_of_numbers(len(list_numbers), len(bits), buffer.frame_params.nbytes, len(mb_qp))
         layout.pack_into(buffer.memory, 0, qp, spec.cabac_init_idc, list_numbers, *bits, -1 if mb_qp else qp, mb_qp)

@@ -237,17 +237,16 @@ class FrameExecutor(Generic[Result]):
         return FrameRing(self.settings, self.machine, loop, self._keep_decoded, self._most_in_flight)
 
     def _make_loop(self, device: str) -> FrameLoop:
-        settings, machine, width = self.settings, self.machine, self.settings.mb_width
+        settings, machine = self.settings, self.machine
         hybrid = self._hybrid() if device == "hybrid" else None
         threads = machine.stage_threads(settings) if device == "cpu" else machine.threads
-        macroblocks = [(width * row0, width * row1) for row0, row1 in settings.slice_rows]
         # else no frame beside another
         has_b_frames = settings.has_b_frames and not (device == "cpu" and machine.waits_for_packets)
         executor = make_executor(
             device,
             threads,
             settings.mb_height,
-            macroblocks,
+            list(settings.slice_ranges),
             self.trace,
             machine.ordinal,
             hybrid,

@@ -143,7 +143,8 @@ class Loop:
         )
         self._arrays_b = ArraysPool(self.arrays)
         self._compiled_frames = CompiledFrames(settings)
-        self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
+        on_host = settings.slice_max_size > 0 or ENTROPY_STAGE in executor.deferred
+        self.for_download = () if on_host else (ENTROPY_STAGE,)  # if this device runs it
         self.history = FrameHistory()
 
     def run(self, frame: Frame) -> Callable[[], None]:
@@ -151,6 +152,8 @@ class Loop:
         spec = frame.spec
         slot, list_slots = self.dpb.begin(spec)
         previous = self._continued(spec, list_slots)
+        if self.arrays.sized_slices is not None:
+            self.arrays.sized_slices.enter(frame)
         frame.write_params(self.arrays.list_numbers(spec, list_slots, previous))
         binding = FrameBinding(self.arrays, frame, frame.frame_params, slot, list_slots, previous)
         coded: AnyFrame

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from .constants import constants
 from .dpb import DecodedPictureBuffer
 from .frame import AnyFrame, Frame, FrameArrays, References, Workspace
 from .params import decision_params, list_numbers, list_state, reference_params
+from .sized_slices import SizedSlices
 
 A_co = TypeVar("A_co", covariant=True)
 
@@ -38,6 +39,9 @@ class ArrayMemory(Protocol[A]):
 
     def constant(self, values: np.ndarray) -> A:
         """An array that is never written."""
+
+    def put_constant(self, constant: A, values: np.ndarray) -> None:
+        """Write one all the same, while no stage runs."""
 
     def interior(self, plane: A, border: int) -> A:
         """The output of `deblock` in a plane with a border."""
@@ -98,6 +102,7 @@ class Arrays(Generic[A]):
     references: Slots[A]
     workspace: Workspace[A]
     constants: State
+    sized_slices: SizedSlices | None
 
     @classmethod
     def allocate(cls, settings: CodingSettings, executor: ArrayMemory[A]) -> "Arrays[A]":
@@ -108,7 +113,10 @@ class Arrays(Generic[A]):
         slots = settings.dpb_frames + 1 + extra_slots
         references = References.allocate(slots + settings.weighted_copies, settings.size, executor.zeros)
         workspace = Workspace(settings.size, settings.most_searches, executor.zeros)
-        return cls(settings, executor, slots, references, workspace, constants(settings, executor.constant))
+        constant = constants(settings, executor.constant)
+        put_first = partial(executor.put_constant, constant["slice_first_mb"])
+        sized = SizedSlices(settings, put_first) if settings.slice_max_size else None
+        return cls(settings, executor, slots, references, workspace, constant, sized)
 
     def for_executor(self, executor: ArrayMemory[A]) -> "Arrays[A]":
         """The same arrays, for another executor of the same memory."""
@@ -210,11 +218,12 @@ class Arrays(Generic[A]):
             "frame_params": frame.frame_params,
             "slice_data": frame.slice_data,
         }
-        return [
+        groups: list[MakeGroup] = [
             (("constants",), lambda: self.constants),
             (("frame", id(frame_arrays)), lambda: frame_arrays),
             (("data", id(frame_arrays), spec.n_ref, spec.n_ref1), lambda: more),
         ]
+        return groups if self.sized_slices is None else [*groups, (("slices",), self.sized_slices.state)]
 
     def decoded_state(self, slot: int) -> State:
         """The arguments for the decoded frame in `slot`."""

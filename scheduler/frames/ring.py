@@ -172,7 +172,7 @@ class FrameRing:
         size = settings.mb_width, settings.mb_height
         if not executor.frames_on_device:
             return Frame(*size, has_b_frames=settings.has_b_frames)
-        by_rows, with_levels = executor.by_rows, settings.bits_by_kind
+        by_rows, with_levels = executor.by_rows, settings.bits_by_kind or settings.slice_max_size > 0
         return HostFrame(*size, executor.host_zeros, settings.display, by_rows, with_levels, settings.has_b_frames)
 
 

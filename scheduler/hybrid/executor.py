@@ -100,6 +100,10 @@ class HybridExecutor:
         """See Executor."""
         return values
 
+    def put_constant(self, constant: np.ndarray, values: np.ndarray) -> None:
+        """See Executor."""
+        constant[:] = values
+
     def interior(self, plane: np.ndarray, border: int) -> np.ndarray:
         """See Executor."""
         return self.cpus[0].interior(plane, border)

@@ -20,7 +20,8 @@ def counted(state, rows, qp, init, cabac, mode_8x8):
     params = np.array([qp, init] + [0] * HEADER_BITS, np.int32)
     tools = CodingTools(0, int(mode_8x8), int(cabac))
     arrays = Macroblocks(*state.arrays()[:-3])
-    bits_by_kind(np.array(rows, np.int32), params, Entries(state.n_ref, state.n_ref1), state.mb_width, arrays, tools, kinds)
+    starts = state.mb_width * np.array(rows, np.int32)
+    bits_by_kind(starts, params, Entries(state.n_ref, state.n_ref1), state.mb_width, arrays, tools, kinds)
     return kinds
 
 

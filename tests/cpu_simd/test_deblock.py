@@ -8,6 +8,7 @@ import pytest
 from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
 from h264lite.standard.macroblock import B_SKIP, LAST_INTRA, P_SKIP, B_8x8, P_16x16
 
+from ..support import slices as slices_of
 from ..support.naive_deblock import deblock_picture
 
 
@@ -100,7 +101,7 @@ def test_equals_the_definition(make_state, kind, intra_share):
         state = make_state(rng, mb_width * mb_height, intra_share, qp_low, qp_high)
         planes = random_planes(rng, 16 * mb_height, 16 * mb_width, kind)
         offsets = (int(rng.integers(-12, 13)), 2 * int(rng.integers(-6, 7)), 2 * int(rng.integers(-6, 7)))
-        slice_first_mb = np.array([0, 0, 2 * mb_width, 2 * mb_width, 4 * mb_width], np.int32)
+        slice_first_mb = slices_of.anywhere(rng, mb_width * mb_height, 0.2)
         expected = deblock_picture(*planes, state, *offsets, idc, slice_first_mb)
         for bands in ([0, 5], [0, 1, 2, 3, 4, 5], [0, 2, 5], [0, 3, 4, 5]):
             got = run(planes, state, offsets, idc, slice_first_mb, bands)
@@ -116,7 +117,7 @@ def test_every_qp_and_offset():
         state = random_state(rng, 4, 0.4, qp, qp)
         planes = random_planes(rng, 32, 32, "steps")
         offsets = (qp % 25 - 12, 2 * (qp % 13 - 6), 2 * (qp % 7 - 3))
-        slice_first_mb = np.zeros(2, np.int32)
+        slice_first_mb = np.zeros(4, np.int32)
         expected = deblock_picture(*planes, state, *offsets, 0, slice_first_mb)
         for a, b in zip(expected, run(planes, state, offsets, 0, slice_first_mb, [0, 1, 2])):
             assert np.array_equal(a, b), f"qp {qp}"
@@ -131,7 +132,7 @@ def test_bands_equal_the_whole():
         mb_width, mb_height = 12, 6
         state = random_state(rng, mb_width * mb_height, float(rng.choice([0, 0.2, 1])), 26, 51)
         planes = random_planes(rng, 16 * mb_height, 16 * mb_width, "steps")
-        slice_first_mb = np.zeros(mb_height, np.int32)
+        slice_first_mb = np.zeros(mb_width * mb_height, np.int32)
         whole = run(planes, state, (0, 0, 0), 0, slice_first_mb, [0, 6])
         for bands in ([0, 1, 2, 3, 4, 5, 6], [0, 2, 4, 6], [0, 1, 5, 6]):
             for a, b in zip(whole, run(planes, state, (0, 0, 0), 0, slice_first_mb, bands)):

@@ -5,6 +5,8 @@ import pytest
 from h264lite.cpu_simd.quantiser.decoded_qp import decoded_qp
 from h264lite.standard.macroblock import B_SKIP, I_PCM, P_SKIP, I_4x4, I_16x16, P_8x8, P_16x16
 
+from ..support import slices as slices_of
+
 KINDS = np.array([I_4x4, I_16x16, I_PCM, P_SKIP, P_16x16, P_8x8, B_SKIP], np.uint8)
 
 
@@ -16,9 +18,8 @@ def random_frame(rng, mb_width, rows, coded):
     cbp[np.isin(mb_type, (P_SKIP, B_SKIP))] = 0
     if not coded:
         mb_type[mb_type == I_16x16] = P_16x16
-    starts = np.maximum.accumulate(np.where(rng.random(rows) < 0.3, np.arange(rows), 0))
     params = np.array([rng.integers(0, 52), 0], np.int32)
-    return mb_type, cbp, (mb_width * starts).astype(np.int32), params, rng.integers(0, 52, n_mb).astype(np.uint8)
+    return mb_type, cbp, slices_of.anywhere(rng, n_mb, 0.1), params, rng.integers(0, 52, n_mb).astype(np.uint8)
 
 
 def expected(mb_type, cbp, slice_first_mb, params, mb_width, qp):

@@ -7,6 +7,7 @@ from h264lite.cpu_simd.inter.explicit_motion import explicit_motion
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP, B_SUB_DIRECT, I_PCM, P_SKIP, B_8x8, P_16x16
 
 from ..support import naive
+from ..support import slices as slices_of
 from ..support.b_scenes import results
 from ..support.naive_mode_decision_b import direct_motion
 
@@ -20,13 +21,13 @@ def random_frame(rng, mb_width, rows, n_intra):
     """
     n_mb = mb_width * rows
     motion, still = results(n_mb), rng.integers(0, 16, n_mb).astype(np.uint8)
-    first = np.array([k // 2 * 2 * mb_width for k in range(rows)], np.int32)
+    first = slices_of.anywhere(rng, n_mb, 0.1)
     lists = (motion.ref_idx, motion.mv), (motion.ref_idx1, motion.mv1)
     for mb in range(n_mb):
         kind = motion.mb_type[mb] = rng.choice((B_SKIP, B_DIRECT, B_8x8, B_8x8))
         subs = motion.sub_mb_type[mb]
         subs[:] = rng.integers(0, 4, 4) if kind == B_8x8 else 0
-        direct = direct_motion(mb, int(still[mb]), lists, mb_width, int(first[mb // mb_width]))
+        direct = direct_motion(mb, int(still[mb]), lists, mb_width, int(first[mb]))
         for q, k in np.ndindex(4, 2):
             ref, mv = lists[k]
             blocks = np.add.outer((0, 4), (0, 1)).ravel() + CORNERS[q]
@@ -49,7 +50,7 @@ def expected(motion, still, first, mb_width, row0, row1):
     for mb in range(row0 * mb_width, row1 * mb_width):
         if kinds[mb] not in (B_SKIP, B_DIRECT, B_8x8):
             continue
-        direct = direct_motion(mb, int(still[mb]), lists, mb_width, int(first[mb // mb_width]))
+        direct = direct_motion(mb, int(still[mb]), lists, mb_width, int(first[mb]))
         direct_quadrants = [q for q in range(4) if subs[mb, q] == B_SUB_DIRECT]
         if any(ref[mb, q] != direct[k][0] or tuple(mv[mb, CORNERS[q]]) != direct[k][1][q]
                for q in direct_quadrants for k, (ref, mv) in enumerate(lists)):  # fmt: skip
@@ -85,11 +86,12 @@ def test_without_intra_macroblocks_nothing_changes():
 
 def p_frame(rng, mb_width, rows):
     """Arguments of mark_skipped: P_Skip and P_16x16, without residual, and I_PCM."""
-    n_mb, first = mb_width * rows, np.array([k // 2 * 2 * mb_width for k in range(rows)], np.int32)
+    n_mb = mb_width * rows
+    first = slices_of.anywhere(rng, n_mb, 0.1)
     ref_idx, mv = np.zeros((n_mb, 4), np.int8), np.zeros((n_mb, 16, 2), np.int16)
     kinds = rng.choice((P_SKIP, P_SKIP, P_16x16), n_mb).astype(np.uint8)
     for mb in range(n_mb):
-        skip = naive.predict_skip_mv(mb, ref_idx, mv, mb_width, int(first[mb // mb_width]))
+        skip = naive.predict_skip_mv(mb, ref_idx, mv, mb_width, int(first[mb]))
         mv[mb] = skip if kinds[mb] == P_SKIP else rng.integers(-3, 4, 2)
     for mb in rng.choice(n_mb, n_mb // 5, False):
         kinds[mb], ref_idx[mb], mv[mb] = I_PCM, -1, 0
@@ -104,7 +106,7 @@ def test_p_skip_has_the_derived_vector():
         mark_skipped(first, ref_idx, mv, cbp, mb_width, 0, rows, marked)
         for mb in range(mb_width * rows):
             if kinds[mb] != I_PCM:
-                skip = naive.predict_skip_mv(mb, ref_idx, mv, mb_width, int(first[mb // mb_width]))
+                skip = naive.predict_skip_mv(mb, ref_idx, mv, mb_width, int(first[mb]))
                 assert marked[mb] == (P_SKIP if tuple(mv[mb, 0]) == tuple(skip) else P_16x16)
         changed += np.count_nonzero((kinds == P_SKIP) & (marked == P_16x16))
     assert changed > 9

@@ -96,7 +96,7 @@ def test_reconstruction_is_the_decoders(kind, largest, tools):
         for name in ("levels", "total_coeff", "cbp"):
             state[name][pcm] = 16 if name == "total_coeff" else 0
         check_counts(state)
-        expected = decode_picture(state, planes, (48, 48), offset, np.zeros(3, np.int32), pictures)
+        expected = decode_picture(state, planes, (48, 48), offset, np.zeros(9, np.int32), pictures)
         for mb in np.flatnonzero(pcm):  # intra( ) codes those
             for a, b, size in zip(expected, rec, (16, 8, 8)):
                 y, x = size * (mb // 3), size * (mb % 3)
@@ -123,7 +123,7 @@ def test_weighted_prediction_is_the_decoders(weights):
     planes = picture(rng, 48, 48, "waves")
     rec = run(planes, state, reference_pool(pictures, weights), 0, [0, 3])
     assert (state["mb_type"] != I_PCM).all()
-    compare(decode_picture(state, planes, (48, 48), 0, np.zeros(3, np.int32), pictures, weights), rec)
+    compare(decode_picture(state, planes, (48, 48), 0, np.zeros(9, np.int32), pictures, weights), rec)
 
 
 def test_bands_and_intra_macroblocks():
@@ -179,7 +179,7 @@ def test_lone_levels_far_up_the_scan(qp):
         state["qp"][:] = qp
         rec = run(planes, state, pool, 0, [0, 3])
         check_counts(state)
-        compare(decode_picture(state, planes, (48, 64), 0, np.zeros(3, np.int32), [reference]), rec)
+        compare(decode_picture(state, planes, (48, 64), 0, np.zeros(12, np.int32), [reference]), rec)
 
 
 def b_references(rng, pictures, n_ref, n_ref1, average=False):
@@ -263,7 +263,7 @@ def test_reconstruction_of_b_macroblocks_is_the_decoders(tools):
         for name in ("levels", "total_coeff", "cbp"):
             state[name][intra] = 16 if name == "total_coeff" else 0
         check_counts(state)
-        expected = decode_picture(state, planes, (48, 48), 2, np.zeros(3, np.int32), weights=weights, lists=lists)
+        expected = decode_picture(state, planes, (48, 48), 2, np.zeros(9, np.int32), weights=weights, lists=lists)
         for mb in np.flatnonzero(intra):  # intra( ) codes those
             for a, b, size in zip(expected, rec, (16, 8, 8)):
                 y, x = size * (mb // 3), size * (mb % 3)

@@ -8,6 +8,7 @@ from h264lite.cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantise
 from h264lite.cpu_simd.intra.intra import intra
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA, I_4x4, I_8x8, I_16x16, P_16x16
 
+from ..support import slices as slices_of
 from ..support.bundles import named
 from ..support.naive_reconstruction import check_counts, decode_picture
 
@@ -57,14 +58,18 @@ def picture(rng, height, width, kind):
 
 def given_modes(rng, mb_width, slice_first_mb, with_8x8=False):
     """What intra_estimate may say, uint8[n_mb, 16]: any modes that the available neighbours allow."""
-    modes = np.zeros((mb_width * len(slice_first_mb), 16), np.uint8)
+    modes = np.zeros((len(slice_first_mb), 16), np.uint8)
     for mb in range(len(modes)):
-        left, top = mb % mb_width > 0, bool(mb - mb_width >= slice_first_mb[mb // mb_width])
-        modes[mb] = 16 + rng.choice([2, *[0] * top, *[1] * left, *[3] * (left and top)])
+        first = int(slice_first_mb[mb])
+        left, top = mb % mb_width > 0 and mb > first, mb - mb_width >= first
+        corner = left and mb - mb_width > first
+        modes[mb] = 16 + rng.choice([2, *[0] * top, *[1] * left, *[3] * corner])
         for k in range(16 * (rng.random() < 0.7)):
             beside, above = left or k % 4 > 0, top or k > 3
-            modes[mb, k] = rng.choice([2, *[0, 3, 7] * above, *[1, 8] * beside, *[4, 5, 6] * (above and beside)])
-        if with_8x8 and modes[mb, 0] < 16 and rng.random() < 0.5:  # each quadrant its first block's mode
+            both = above and beside and (corner or k > 0)
+            modes[mb, k] = rng.choice([2, *[0, 3, 7] * above, *[1, 8] * beside, *[4, 5, 6] * both])
+        with_edge = with_8x8 and (corner or not left or not top)
+        if with_edge and modes[mb, 0] < 16 and rng.random() < 0.5:  # each quadrant its first block's mode
             modes[mb] = 32 + np.kron(modes[mb].reshape(4, 4)[::2, ::2], np.ones((2, 2), np.uint8)).ravel()
     return modes
 
@@ -74,7 +79,7 @@ def run(planes, state, chroma_qp_offset, slice_first_mb, rec=None, given=None, t
     n_ref, given = (0, np.full((len(state["mb_type"]), 16), 77, np.uint8)) if given is None else (1, given)
     coded = Quantiser(state["qp"], chroma_qp_offset), tools, Planes(*rec), named(Residual, state)
     end_mb, choice = len(state["mb_type"]), named(IntraChoice, state)
-    order = SliceOrder(slice_first_mb, np.zeros(1 + 2 * len(slice_first_mb), np.int64))
+    order = SliceOrder(slice_first_mb, np.zeros(1 + 2 * (planes[0].shape[0] // 16), np.int64))
     arguments = Planes(*planes), order, n_ref, given, 0, end_mb, choice, *coded
     other = threading.Thread(target=intra, args=arguments)  # takes every second row or so
     other.start()
@@ -94,10 +99,9 @@ def compare(expected, got):
 def test_reconstruction_is_the_decoders(kind, tools):
     rng = np.random.default_rng(seed := 21)
     print("seed", seed)
-    slice_first_mb = np.array([0, 0, 6], np.int32)
     seen = set()
     for qp in (0, 1, 5, 11, 17, 23, 24, 29, 33, 35, 36, 41, 47, 51):
-        state = empty_state(9)
+        slice_first_mb, state = slices_of.anywhere(rng, 9, 0.3), empty_state(9)
         state["qp"][:] = np.clip(qp + rng.integers(-2, 3, 9), 0, 51)
         state["mb_type"][:] = rng.integers(0, LAST_INTRA + 1, 9)
         planes = picture(rng, 48, 48, kind)
@@ -121,7 +125,7 @@ def test_inter_macroblocks_are_neighbours():
     """Inter macroblocks are left alone, predict as they are, and count as DC for the prediction of modes."""
     rng = np.random.default_rng(seed := 22)
     print("seed", seed)
-    slice_first_mb = np.zeros(3, np.int32)
+    slice_first_mb = np.zeros(9, np.int32)
     planes = picture(rng, 48, 48, "waves")
     state = empty_state(9)
     state["qp"][:] = 26
@@ -141,14 +145,14 @@ def test_slices_are_independent():
     rng = np.random.default_rng(seed := 23)
     print("seed", seed)
     planes = picture(rng, 64, 48, "waves")
-    first = np.array([0, 0, 6, 6], np.int32)
+    first = slices_of.of_rows([0, 0, 6, 6], 3)
     whole = empty_state(12)
     whole["qp"][:] = 30
     rec = run(planes, whole, 0, first)
     lower = empty_state(6)
     lower["qp"][:] = 30
     halves = [np.ascontiguousarray(p[p.shape[0] // 2 :]) for p in planes]
-    rec2 = run(halves, lower, 0, np.zeros(2, np.int32))
+    rec2 = run(halves, lower, 0, np.zeros(6, np.int32))
     assert np.array_equal(whole["levels"][6:], lower["levels"])
     assert np.array_equal(rec[0][32:], rec2[0])
 
@@ -161,12 +165,12 @@ def test_every_mode_is_used():
         state = empty_state(36)
         state["qp"][:] = 20 + k
         planes = picture(rng, 96, 96, "waves" if k % 3 else "smooth")
-        rec = run(planes, state, 0, np.zeros(6, np.int32))
+        rec = run(planes, state, 0, np.zeros(36, np.int32))
         modes4.update(state["intra4x4_mode"][state["mb_type"] == I_4x4].ravel().tolist())
         modes16.update(state["intra16x16_mode"][state["mb_type"] == I_16x16].tolist())
         chroma.update(state["intra_chroma_mode"].tolist())
         if k % 4 == 0:
-            compare(decode_picture(state, planes, (96, 96), 0, np.zeros(6, np.int32)), rec)
+            compare(decode_picture(state, planes, (96, 96), 0, np.zeros(36, np.int32)), rec)
     assert modes4 == set(range(9)) and modes16 == set(range(4)) and chroma == set(range(4))
 
 
@@ -177,9 +181,9 @@ def test_given_modes_are_obeyed(kind, tools):
     rng = np.random.default_rng(seed := 25)
     print("seed", seed)
     seen, modes4, modes16 = set(), set(), set()
-    for first_rows in ((0, 0, 0, 0), (0, 0, 2, 2), (0, 1, 2, 3)):
+    for chance in (0, 0.1, 0.3):
         for qp in (2, 24, 33, 44):
-            slice_first_mb = 5 * np.array(first_rows, np.int32)
+            slice_first_mb = slices_of.anywhere(rng, 20, chance)
             state, given = empty_state(20), given_modes(rng, 5, slice_first_mb, bool(tools.transform_8x8_mode))
             state["qp"][:] = qp
             inter = rng.random(20) < 0.2

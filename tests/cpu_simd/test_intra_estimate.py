@@ -7,6 +7,7 @@ from h264lite.cpu_simd.decisions.common import LAMBDA
 from h264lite.cpu_simd.intra.intra_estimate import intra_estimate
 
 from ..support import naive
+from ..support import slices as slices_of
 from ..support.quantiser import constant
 
 SEED = 12
@@ -26,11 +27,11 @@ def test_against_the_definition(kind, mode, subme):
         "extreme": rng.integers(0, 2, (48, 64)) * 255,
         "flat": np.full((48, 64), 255),
     }[kind].astype(np.uint8)
-    for qp, slice_first_mb in ((12, [0, 0, 0]), (38, [0, 4, 4])):
+    for qp, chance in ((12, 0), (38, 0.2), (20, 0.4)):
         lam = int(LAMBDA[qp])
         search_cost = np.full((2, 12, 41), 1 << 20, np.int32)
-        firsts = np.array(slice_first_mb, np.int32)
-        exact = [naive.intra_estimate(source, lam, mb, slice_first_mb[mb // 4], bool(mode)) for mb in range(12)]
+        firsts = slices_of.anywhere(rng, 12, chance)
+        exact = [naive.intra_estimate(source, lam, mb, int(firsts[mb]), bool(mode)) for mb in range(12)]
         costs = np.array([cost for cost, _ in exact])
         for n_ref in (0, 2):
             cost, modes = np.zeros(12, np.int32), np.full((12, 16), 99, np.uint8)
@@ -57,7 +58,7 @@ def test_modes_need_what_is_there(mode):
         source = (a * x + b * y) % 199
         modes = np.full((16, 16), 99, np.uint8)
         cost, unknown = np.zeros(16, np.int32), np.zeros((1, 16, 41), np.int32)
-        firsts = np.array([0, 0, 8, 8], np.int32)
+        firsts = slices_of.of_rows([0, 0, 8, 8], 4)
         source, tools = source.astype(np.uint8), CodingTools(0, mode, 0)
         intra_estimate(source, constant(16, 12), unknown, 0, firsts, tools, 0, 4, cost, modes)
         assert mode or (modes < 32).all()

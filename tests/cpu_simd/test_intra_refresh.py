@@ -11,6 +11,7 @@ from h264lite.cpu_simd.intra.intra_refresh import intra_refresh
 from h264lite.standard.macroblock import LAST_INTRA, P_SKIP, I_16x16, P_8x8, P_16x16
 from h264lite.standard.sample_format import Sample
 
+from ..support import slices as slices_of
 from ..support.quantiser import constant
 from .test_intra import picture
 
@@ -73,7 +74,7 @@ def test_which_become_intra(bar, disable_idc):
     for _ in range(20):
         source, motion = picture(rng, 16 * ROWS, 16 * WIDTH, "noise")[0], random_motion(rng, ROWS, WIDTH)
         modes, before = np.full((N_MB, 16), 99, np.uint8), [one.copy() for one in motion]
-        columns, slices = np.array(bar, np.int32), np.zeros(ROWS, np.int32)
+        columns, slices = np.array(bar, np.int32), np.zeros(N_MB, np.int32)
         for row in rng.permutation(ROWS):
             intra_refresh(
                 source, constant(N_MB, 30), slices, CodingTools(0, 0, 0), columns, disable_idc, row, row + 1, motion, modes
@@ -105,7 +106,7 @@ def test_modes(large):
     tools = CodingTools(0, large, 0, intra_8x8=large, subme=4)
     for content in ("noise", "waves", "smooth", "blocks") * 8:
         source, qp = picture(rng, 16 * ROWS, 16 * WIDTH, content)[0], constant(N_MB, int(rng.integers(0, 52)))
-        slices = np.array([0, 0, 2 * WIDTH], np.int32)
+        slices = slices_of.of_rows([0, 0, 2 * WIDTH], WIDTH)
         wanted, modes = np.zeros((2, N_MB, 16), np.uint8)
         cost = np.zeros(N_MB, np.int32)
         intra_estimate(source, qp, np.zeros((1, N_MB, 41), np.int32), 0, slices, tools, 0, ROWS, cost, wanted)

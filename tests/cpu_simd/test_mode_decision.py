@@ -22,6 +22,7 @@ from h264lite.cpu_simd.search.subpel_refine import subpel_refine
 from h264lite.standard.macroblock import B_DIRECT, B_SKIP, P_SKIP, B_8x8, B_16x16, I_16x16, P_16x8, P_16x16
 
 from ..support import naive
+from ..support import slices as slices_of
 from ..support.bundles import named
 from ..support.naive_modes import Decision
 from ..support.quantiser import constant, varying
@@ -50,7 +51,7 @@ def scene(rng, n_ref, subme, qp, noise):
         full_search(source, luma[slot, 0], PAD, start, constant(N_MB, qp), 8, 0, 4, search)
         subpel_refine(source, luma[slot], PAD, predictor[ref], constant(N_MB, qp), subme, 0, 4, search)
     intra_cost = np.zeros(N_MB, np.int32)
-    slices = np.array([0, 0, 8, 8], np.int32)
+    slices = slices_of.anywhere(rng, N_MB, 0.1)
     modes, tools = np.zeros((N_MB, 16), np.uint8), CodingTools(0, 0, 0)
     intra_estimate(source, constant(N_MB, qp), cost, 0, slices, tools, 0, 4, intra_cost, modes)
     return {
@@ -146,10 +147,10 @@ def test_mark_skipped():
         mv = rng.integers(0, 2, (N_MB, 1, 2)).astype(np.int16).repeat(16, 1)
         mb_type = rng.choice([I_16x16, P_16x16, P_16x16, P_16x16, P_16x8], N_MB).astype(np.uint8)
         cbp = rng.choice([0, 0, 0, 1, 16], N_MB).astype(np.uint8)
-        first = np.array([0, 0, 8, 8], np.int32)
+        first = slices_of.anywhere(rng, N_MB, 0.2)
         expected = mb_type.copy()
         for mb in range(N_MB):
-            skip = naive.predict_skip_mv(mb, ref_idx, mv, 4, int(first[mb // 4]))
+            skip = naive.predict_skip_mv(mb, ref_idx, mv, 4, int(first[mb]))
             if mb_type[mb] == P_16x16 and cbp[mb] == 0 and ref_idx[mb, 0] == 0 and tuple(mv[mb, 0].tolist()) == tuple(skip):
                 expected[mb] = P_SKIP
         for row0, row1 in ((2, 4), (0, 2)):
@@ -164,5 +165,5 @@ def test_direct_macroblocks_without_residual_are_skipped():
     mb_type = np.array([B_DIRECT, B_DIRECT, B_16x16, B_8x8, B_SKIP, I_16x16], np.uint8)
     cbp = np.array([0, 16, 0, 0, 0, 0], np.uint8)
     ref_idx, mv = np.zeros((6, 4), np.int8), np.zeros((6, 16, 2), np.int16)
-    mark_skipped(np.zeros(2, np.int32), ref_idx, mv, cbp, 3, 0, 2, mb_type)
+    mark_skipped(np.zeros(6, np.int32), ref_idx, mv, cbp, 3, 0, 2, mb_type)
     assert mb_type.tolist() == [B_SKIP, B_DIRECT, B_16x16, B_8x8, B_SKIP, I_16x16]

@@ -188,7 +188,7 @@ def test_direct_motion_is_the_decoders():
         p = np.zeros(N_PARAMETERS, np.int64)
         p[[P_COL_SLOT, P_COL_SHORT, P_DIRECT_8x8, P_MB_WIDTH]] = 1, 1, 1, WIDTH // 16
         p[P_ROWS_PER_MB] = rows_per_mb(WIDTH // 16)
-        slices, sub_type = np.repeat(s["first"], WIDTH // 16), np.full((N_MB, 4), SUB_DIRECT, np.uint8)
+        slices, sub_type = s["first"], np.full((N_MB, 4), SUB_DIRECT, np.uint8)
         for mb in range(N_MB):
             direct = out.mb_type[mb] in (B_SKIP, B_DIRECT)
             quadrants = range(4) if direct else np.flatnonzero(out.sub_mb_type[mb] == 0) if out.mb_type[mb] == B_8x8 else ()

@@ -111,7 +111,7 @@ def test_intra_estimate():
 
     def stage(qp):
         cost, modes = np.zeros(N_MB, np.int32), np.zeros((N_MB, 16), np.uint8)
-        intra_estimate(s.source, qp, inter, 1, np.zeros(ROWS, np.int32), CodingTools(0, 0, 0), 0, ROWS, cost, modes)
+        intra_estimate(s.source, qp, inter, 1, np.zeros(N_MB, np.int32), CodingTools(0, 0, 0), 0, ROWS, cost, modes)
         return cost, modes
 
     s.check(stage)

@@ -90,9 +90,9 @@ def check(gpu, size, rows, words, mbs=(), qp=26, init=1, headers=None):
     planes = [rng.integers(0, 256, (s * mb_height, s * mb_width), np.uint8) for s in (16, 8, 8)]
     arrays = placed(list(zip(rows, words)), mb_width, mb_height, mbs)
     bins = cabac.Bins(*(gpu.upload(a) for a in arrays))
-    first_mb = np.repeat(np.array(rows) * mb_width, np.diff([*rows, mb_height])).astype(np.int32)
+    first_mb = np.repeat(np.array(rows) * mb_width, np.diff([*rows, mb_height]) * mb_width).astype(np.int32)
     params = [qp, init % 3, *[0] * (HEADER_BITS - 2), *headers]
-    layout = first_mb, np.array([*rows, mb_height], np.int32), np.array(params, np.int32)
+    layout = first_mb, mb_width * np.array([*rows, mb_height], np.int32), np.array(params, np.int32)
     slices = cabac.Slices(*(gpu.upload(a) for a in layout), int(init < 3), mb_width)
     data = gpu.upload(np.full(mb_height * (mb_width + 1) * ENTRY_BYTES, 0xA5, np.uint8))
     sizes = cabac.Sizes(*(gpu.upload(np.zeros(mb_height, np.int32)) for _ in range(2)))

@@ -11,6 +11,7 @@ from h264lite.standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_8x8
 
 from ..cpu_simd.test_intra import empty_state, given_modes, picture
 from ..cuda_emulator.fixtures import device, is_emulated  # noqa: F401
+from ..support import slices as slices_of
 from ..support.bundles import named, uploaded
 from ..support.scaling_lists import FLAT, lists_named, quantiser_of
 
@@ -23,7 +24,7 @@ def both(
 ):  # fmt: skip
     """Runs the twins; parts: first and last macroblock of each call; given: modes of a P picture. Returns the CPU's state."""
     n_ref, given = (0, np.full((len(state["mb_type"]), 16), 99, np.uint8)) if given is None else (1, given)
-    progress = np.zeros(1 + 2 * len(slice_first_mb), np.int64)
+    progress = np.zeros(1 + 2 * (planes[0].shape[0] // 16), np.int64)
     modes, slices = device.upload(given), SliceOrder(device.upload(slice_first_mb), None)
     gpu = {name: device.upload(a) for name, a in state.items()}
     source, out = uploaded(device, Planes(*planes)), uploaded(device, Planes(*rec))
@@ -72,7 +73,7 @@ def compare_pictures(device, kind, transform_8x8_mode, of):  # noqa: F811
             rec = [np.full_like(p, 55) for p in planes]
             lists = lists_named(of, rng)
             offset, cabac = int(rng.integers(-12, 13)), int(rng.integers(2))
-            slices, other_rec = np.zeros(height // 16, np.int32), copy.deepcopy(rec)
+            slices, other_rec = slices_of.anywhere(rng, n_mb, 0.15), copy.deepcopy(rec)
             given, other = given_modes(rng, width // 16, slices, transform_8x8_mode), copy.deepcopy(state)
             both(device, planes, state, slices, offset, rec, [(0, n_mb)], None, transform_8x8_mode, cabac, 5, lists)
             both(device, planes, other, slices, offset, other_rec, [(0, n_mb)], given, transform_8x8_mode, cabac, 5, lists)
@@ -93,7 +94,7 @@ def test_among_inter_macroblocks_and_slices(device, share, transform_8x8_mode): 
     print("seed", seed)
     for mb_width, first_rows in ((5, (0, 0, 2, 2, 2)), (37, (0, 1, 1)), (1, (0, 0, 0, 3)), (3, (0, 1, 2, 3))):
         mb_height = len(first_rows)
-        n_mb, first = mb_width * mb_height, np.array(first_rows, np.int32) * mb_width
+        n_mb, first = mb_width * mb_height, slices_of.of_rows(np.array(first_rows) * mb_width, mb_width)
         starts = [*np.unique(first).tolist(), n_mb]
         for parts in ([(0, n_mb)], list(zip(starts, starts[1:]))[::-1]):
             state = empty_state(n_mb)
@@ -116,7 +117,8 @@ def test_by_true_cost(device, kind, transform_8x8_mode):  # noqa: F811
     seen = set()
     sizes = (4, (0, 0, 0), 3), (5, (0, 0, 2, 2), 20), (1, (0, 0, 2), 30), (3, (0, 1, 1), 36), (4, (0, 0), 47)
     for mb_width, first_rows, qp in sizes:
-        n_mb, first = mb_width * len(first_rows), np.array(first_rows, np.int32) * mb_width
+        n_mb = mb_width * len(first_rows)
+        first = slices_of.of_rows(np.array(first_rows) * mb_width, mb_width)
         for given in (None, np.full((n_mb, 16), 99, np.uint8)):
             state = empty_state(n_mb)
             state["qp"][:] = np.clip(qp + rng.integers(-3, 4, n_mb), 0, 51)
@@ -125,6 +127,7 @@ def test_by_true_cost(device, kind, transform_8x8_mode):  # noqa: F811
                 inter = rng.random(n_mb) < 0.3
                 state["mb_type"][inter] = rng.integers(P_16x16, P_SKIP + 1, n_mb)[inter]
             planes = picture(rng, 16 * len(first_rows), 16 * mb_width, kind)
+            first = np.maximum(first, slices_of.anywhere(rng, n_mb, 0.15))
             rec = [np.clip(p + rng.integers(-9, 10, p.shape), 0, 255).astype(np.uint8) for p in planes]
             both(device, planes, state, first, -3, rec, [(0, n_mb)], given, transform_8x8_mode, 1, 6 if given is None else 7)
             seen.update(state["mb_type"].tolist())
@@ -142,7 +145,7 @@ def test_every_mode_is_used(device):  # noqa: F811
         state["qp"][:] = 20 + k
         planes = picture(rng, 96, 96, "waves" if k % 3 else "smooth")
         rec = [np.full_like(p, 55) for p in planes]
-        both(device, planes, state, np.zeros(6, np.int32), 0, rec, [(0, 36)])
+        both(device, planes, state, np.zeros(36, np.int32), 0, rec, [(0, 36)])
         modes4.update(state["intra4x4_mode"][state["mb_type"] == I_4x4].ravel().tolist())
         modes16.update(state["intra16x16_mode"][state["mb_type"] == I_16x16].tolist())
         chroma.update(state["intra_chroma_mode"].tolist())
@@ -162,6 +165,6 @@ def test_a_large_picture(device):  # noqa: F811
             state["mb_type"][rng.random(120 * 68) < n / 10] = P_SKIP
         planes = picture(rng, 1088, 1920, ("waves", "smooth", "blocks")[n % 3])
         rec = [np.full_like(p, 55) for p in planes]
-        slices = np.repeat(np.arange(0, 68, 17), 17).astype(np.int32) * 120 * (n % 4 == 3)
+        slices = slices_of.anywhere(rng, 120 * 68, 0.01 * (n % 4 == 3))
         given = given_modes(rng, 120, slices) if n % 2 else None
         both(device, planes, state, slices, -2, rec, [(0, 120 * 68)], given)

@@ -9,6 +9,7 @@ from h264lite.cuda_src.intra.intra_estimate import intra_estimate
 
 from ..cpu_simd.test_intra import picture
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support import slices as slices_of
 from ..support.quantiser import constant, varying
 
 
@@ -26,7 +27,7 @@ def test_twin(device, kind, transform_8x8_mode, subme):  # noqa: F811
         for one_qp in (0, 12, 38, 51, None):
             want = np.zeros(width * rows // 16, np.int32)
             want_modes = np.full((want.size, 16), 99, np.uint8)
-            slices = np.maximum.accumulate(rng.integers(0, 2, rows) * np.arange(rows)).astype(np.int32) * (width // 16)
+            slices = slices_of.anywhere(rng, want.size, rng.choice([0, 0.2, 0.5]))
             inter = rng.integers(0, 20000, (2, want.size, 41)).astype(np.int32)
             n_ref = int(rng.integers(0, 3))
             qp = varying(rng, want.size) if one_qp is None else constant(want.size, one_qp)

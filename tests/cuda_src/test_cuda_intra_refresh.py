@@ -9,6 +9,7 @@ from h264lite.cuda_src.intra.intra_refresh import intra_refresh
 from ..cpu_simd.test_intra import picture
 from ..cpu_simd.test_intra_refresh import random_motion
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..support import slices as slices_of
 from ..support.quantiser import varying
 
 BARS = ((0, 1), (0, 2), (1, 2), (2, 5), (4, 5), (5, 7), (6, 7), (0, 7))
@@ -23,7 +24,7 @@ def test_twin(device, transform_8x8_mode, disable_idc):  # noqa: F811
     for content, bar in zip(("noise", "blocks", "smooth", "waves") * 2, BARS):
         source = picture(rng, 16 * rows, 16 * mb_width, content)[0]
         qp, columns = varying(rng, rows * mb_width), np.array(bar, np.int32)
-        slices = np.array([0, 0, int(rng.integers(0, 2)) * 2 * mb_width], np.int32)
+        slices = slices_of.anywhere(rng, rows * mb_width, 0.15)
         motion, modes = random_motion(rng, rows, mb_width), np.full((rows * mb_width, 16), 99, np.uint8)
         for split in ([0, rows], list(range(rows + 1))):
             there = Motion(*map(device.upload, motion[:4]), None, None)

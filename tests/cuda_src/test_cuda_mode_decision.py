@@ -11,6 +11,7 @@ from h264lite.standard.macroblock import B_DIRECT
 
 from ..cuda_emulator.fixtures import device, is_emulated  # noqa: F401
 from ..support import naive
+from ..support import slices as slices_of
 from ..support.bundles import blank, uploaded
 from ..support.cuda_cases import SEED, padded, plane, shifted
 from ..support.quantiser import constant, varying
@@ -81,7 +82,7 @@ def test_twin(device, kind, n_ref):  # noqa: F811
     ):  # fmt: skip
         mb_width, rows, n_mb = width // 16, height // 16, width * height // 256
         inputs = case(rng, kind, width, height, n_ref, pad, lam)
-        first = np.array([k // 2 * 2 * mb_width for k in range(rows)], np.int32)
+        first = slices_of.anywhere(rng, n_mb, 0.15)
         qp = varying(rng, n_mb) if one_qp is None else constant(n_mb, one_qp)
         settings = DecisionSettings(subme, 0, max_mv_y, kinds, 700 * (width == 96))
         read, out = (*inputs, first, qp), results(n_mb)
@@ -106,7 +107,7 @@ def check_two_slices(device, seed):  # noqa: F811
     """11x9 macroblocks with two references: both decide the same."""
     rng = np.random.default_rng(seed)
     pad, width, height, n_ref = 48, 16 * 11, 16 * 9, 2
-    first = np.repeat(np.array([0, 55], np.int32), (5, 4))
+    first = np.repeat(np.array([0, 55], np.int32), (55, 44))
     inputs = case(rng, "smooth", width, height, n_ref, pad, 4)
     both(device, (*inputs, first, constant(99, 24)), DecisionSettings(5, 0, 128, 15), 9)
 
@@ -171,7 +172,7 @@ def test_what_levels_are_worth(device):  # noqa: F811
     satds = [naive.satd(residual[y : y + 16, x : x + 16]) for y in range(0, height, 16) for x in range(0, width, 16)]
     cost = np.repeat(np.array(satds, np.int32) - 14 * int(LAMBDA[qp]), 41).reshape(1, n_mb, 41)
     predictor, intra = np.full((1, n_mb, 2), 8, np.int16), np.full(n_mb, 9999, np.int32)
-    first, slots = np.arange(rows, dtype=np.int32), np.zeros(1, np.int32)
+    first, slots = np.arange(n_mb, dtype=np.int32), np.zeros(1, np.int32)
     references, searches = LumaReferences(luma, slots, pad, 1), Searches(cost, mv, predictor)
     read = source, references, searches, OtherCosts(intra, np.zeros(n_mb, np.int32)), first, constant(n_mb, qp)
     out = both(device, read, DecisionSettings(5, 0, 128, 15), rows)

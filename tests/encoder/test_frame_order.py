@@ -184,9 +184,9 @@ def check_headers(config, specs, bumping=False):
         picture, slices, references = decoder.decode(5 if spec.is_idr else 1, spec.nal_ref_idc, payloads)
         counts[picture.id] = spec.display_index
         assert picture.poc == spec.pic_order_cnt and picture.id == spec.coding_index
-        for (header, lists, implicit), (row0, _) in zip(slices, spec.slices):
+        for (header, lists, implicit), (first_mb, _) in zip(slices, spec.slices):
             assert lists == (spec.list0, spec.list1)
-            assert header.first_mb_in_slice == row0 * config.coding.mb_width and header.qp(writer.pps) == spec.qp
+            assert header.first_mb_in_slice == first_mb and header.qp(writer.pps) == spec.qp
             assert "PBI"[header.type_mod_5] == spec.frame_type
             table = implicit[: spec.n_ref, : spec.n_ref1].ravel().tolist() if spec.n_ref1 else []
             assert table == list(spec.implicit_weights)

@@ -14,7 +14,7 @@ import numpy as np
 from h264lite.encoder import slice_writer
 from h264lite.encoder.settings.options import ALL, API, OPTIONS, Option
 from h264lite.scheduler import executor
-from h264lite.scheduler.frames import constants, frame
+from h264lite.scheduler.frames import constants, frame, sized_slices
 
 from .guard import GuardedNumpy
 from .kinds import Result
@@ -30,6 +30,7 @@ VALUES = {  # of options that are no number and no choice, or whose edges matter
     "qp": (0, 1, 2, 4, 10, 20, 30, 40, 44, 47, 49, 50, 51),
     "deblock": ((0, 0), (-6, -6), (6, 6), (0, 3), (-6, 6)), "sar": ("1:1", "16:11", "65535:65534"),
     "partitions": ("none", "all", "p8x8", "p8x8,p4x4", "i8x8", "p8x8,i4x4"), "slices": (1, 2, 3, 5),
+    "slice_max_size": (0, 20, 60, 150, 400, 1200),
     "crf": (0, 4.5, 20, 33.3, 51), "qpmin": (0, 3, 20), "qpmax": (20, 45, 51, 69),
     "bitrate": (1, 20, 100, 1000, 2000000), "ratetol": (0.1, 1, 100),
     "zones": ("0,3,q=0", "1,2,b=0.5/2,9,q=51", "0,0,b=100", "1,9,b=0.1"),
@@ -118,7 +119,7 @@ def material() -> None:
 
 def modules() -> tuple[ModuleType, ...]:
     """All that make arrays which kernels of the encoder get."""
-    return constants, executor, frame, slice_writer
+    return constants, executor, frame, sized_slices, slice_writer
 
 
 def warm(given: None) -> None:
@@ -148,6 +149,8 @@ def build(given: None, rng: random.Random) -> Case:
             options.pop(name, None)
     if rng.random() < 0.9:  # one of them, or most would be refused
         _agree_on_rates(options, rng)
+    if options.get("slice_max_size") and rng.random() < 0.95:
+        options.pop("slices", None)  # which it contradicts
     if options.get("me") != "step" and rng.random() < 0.9:
         options.pop("step_grid", None)  # which most of the rest would be refused for
     if rng.random() < 0.15:

@@ -35,6 +35,7 @@ from h264lite.scheduler.arrays import (
 from h264lite.scheduler.bundles import BUNDLES, getters
 from h264lite.scheduler.frames.frame import Frame, HostFrame, References, Workspace
 from h264lite.scheduler.frames.gpu_sources import GpuSourcePool
+from h264lite.scheduler.frames.sized_slices import SizedSlices
 from h264lite.scheduler.stages import EVEN, STAGES, TABLE, Stage, frame_steps
 
 HEIGHT = 7
@@ -131,6 +132,7 @@ def allocated():
     arrays |= {name: getattr(host, name) for name in ("slice_data", "level_blocks")}
     memory = SimpleNamespace(host_zeros=np.zeros, zeros=np.zeros, streams={}, gpu=MagicMock(pinned=np.zeros))
     settings = SimpleNamespace(size=SIZE, width=80, height=16 * HEIGHT, weighted_copies=1, aq_mode=1)
+    arrays["mb_ends"] = SizedSlices(SimpleNamespace(n_mb=SIZE.n_mb), print).state()["mb_ends"]
     arrays["block_sums"] = GpuSourcePool(memory, settings)._make().sums
     for name in of_roles(REFERENCE):
         pool, planes = pool_planes(name)

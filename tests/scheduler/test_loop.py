@@ -26,7 +26,7 @@ def test_what_follows_from_settings(options, searches, back, idc):
     given = settings(**options)
     assert given.display == ((34, 50), (17, 25), (17, 25))
     assert (given.size.pad, given.size.n_mb, given.n_mb) == (given.pad, 12, 12)
-    assert given.slice_rows == ((0, 3),) and given.has_b_frames == (given.bframes > 0)
+    assert given.slice_ranges == ((0, 12),) and given.has_b_frames == (given.bframes > 0)
     assert (given.most_searches, given.frames_back, given.disable_deblocking_idc) == (searches, back, idc)
 
 

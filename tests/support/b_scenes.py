@@ -5,6 +5,7 @@ from h264lite.cpu_simd.bundles import Motion, MovedCandidates, OtherCosts, Refer
 from h264lite.cpu_simd.decisions.common import LAMBDA
 
 from . import naive
+from . import slices as slices_of
 
 PAD = 48
 SHAPES = np.array([0] * 4 + [1] * 2 + [2] * 2 + [3] * 3)
@@ -46,7 +47,7 @@ def scene(rng, width, height, n_ref, n_ref1, qp, pad=PAD, reach=6, noise=4, weig
     cost = np.where(liked, cost // 8, cost)
     cost[:, :4] += 400 * (rng.random((n_mb, 4)) < 0.3)  # where direct prediction is better
     extra = rng.integers(-60, 60, (n_mb, 7)) * lam[:, None] // 4
-    first = np.array([k // 2 * 2 * mb_width for k in range(rows)], np.int32)
+    first = slices_of.anywhere(rng, n_mb, 0.15)
     limit = rng.integers(-100, 100, n_mb) * lam // 4
     intra = AREAS[8] * rng.integers(1, 6, n_mb) * rng.integers(1, 4, n_mb)
     moved = mv[:, 8:] + rng.integers(-1, 2, (n_mb, 3, 2, 2)) * (ref[:, 8:, :, None] >= 0)

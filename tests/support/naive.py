@@ -411,7 +411,7 @@ def intra_4x4_predictions(p, left, top):
     return modes
 
 
-def _estimate_8x8(source, lam, x0, y0, top):
+def _estimate_8x8(source, lam, x0, y0, mb_left, top):
     """Cost as Intra_8x8 and the sixteen given modes."""
     hadamard = np.array([[1]])
     for _ in range(3):
@@ -419,7 +419,7 @@ def _estimate_8x8(source, lam, x0, y0, top):
     total, chosen = lam * (12 + ue_bits(5)), []
     for q in range(4):
         x, y = x0 + 8 * (q % 2), y0 + 8 * (q // 2)
-        left, above = x > 0, top or q > 1
+        left, above = mb_left or q % 2 > 0, top or q > 1
         predicted = min(chosen[q - 1] if q % 2 else 2, chosen[q - 2] if q > 1 else 2)
         best = []
         for mode in (2, *(0, 3, 7) * above, *(1, 8) * left, *(4, 5, 6) * (left and above)):
@@ -439,7 +439,8 @@ def intra_estimate(source, lam, mb, first_mb=0, with_8x8=False):
     mb_width = width // 16
     x0, y0 = mb % mb_width * 16, mb // mb_width * 16
     block = source[y0 : y0 + 16, x0 : x0 + 16]
-    left, top = x0 > 0, mb - mb_width >= first_mb
+    left, top = x0 > 0 and mb > first_mb, mb - mb_width >= first_mb
+    has_corner = left and mb - mb_width > first_mb
     above = source[y0 - 1, x0 : x0 + 16] if top else np.zeros(0, int)
     beside = source[y0 : y0 + 16, x0 - 1] if left else np.zeros(0, int)
     known = [*above, *beside]
@@ -449,7 +450,7 @@ def intra_estimate(source, lam, mb, first_mb=0, with_8x8=False):
         costs.append((satd(block - above) + lam * ue_bits(6), 0))
     if left:
         costs.append((satd(block - beside[:, None]) + lam * ue_bits(7), 1))
-    if left and top:
+    if has_corner:
         corner = source[y0 - 1, x0 - 1]
         t, l = [corner, *above], [corner, *beside]
         h = sum(i * (t[8 + i] - t[8 - i]) for i in range(1, 9))
@@ -470,7 +471,9 @@ def intra_estimate(source, lam, mb, first_mb=0, with_8x8=False):
 
         predicted = min(chosen.get((bx - 1, by), 2), chosen.get((bx, by - 1), 2))
         best = None
-        for mode, prediction in intra_4x4_predictions(sample, x > 0, top or by > 0).items():
+        for mode, prediction in intra_4x4_predictions(sample, left or bx > 0, top or by > 0).items():
+            if k == 0 and mode in (4, 5, 6) and not has_corner:
+                continue
             value = satd(source[y : y + 4, x : x + 4] - prediction) + lam * (1 if mode == predicted else 4)
             key = (value, [2, 0, 3, 7, 1, 8, 4, 5, 6].index(mode))
             if best is None or key < best:
@@ -478,6 +481,6 @@ def intra_estimate(source, lam, mb, first_mb=0, with_8x8=False):
         total += best[0]
     cost, mode = min(costs, key=lambda pair: pair[0])  # the first of several
     modes = [16 + mode] * 16
-    if with_8x8:
-        cost, modes = min((cost, modes), _estimate_8x8(source, lam, x0, y0, top), key=lambda pair: pair[0])
+    if with_8x8 and (has_corner or not left or not top):
+        cost, modes = min((cost, modes), _estimate_8x8(source, lam, x0, y0, left, top), key=lambda pair: pair[0])
     return min(cost, total), [chosen[k % 4, k // 4] for k in range(16)] if total < cost else modes

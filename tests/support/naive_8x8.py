@@ -131,13 +131,13 @@ def predict_8x8(rec, x0, y0, mode, left, top, above_right):
     return np.full((8, 8), (sum(near) + len(near) // 2) // len(near) if near else 128)
 
 
-def intra_8x8_macroblock(rec, x0, y0, modes, levels, qp, top, right):
+def intra_8x8_macroblock(rec, x0, y0, modes, levels, qp, left, top, right):
     """8.3.2, 8.5.3: luma of an I_8x8 macroblock into rec; modes: of its 4x4 blocks, alike in each quadrant."""
     for q in range(4):
         x, y = x0 + 8 * (q % 2), y0 + 8 * (q // 2)
         of_quadrant = {int(modes[4 * (2 * (q // 2) + j) + 2 * (q % 2) + i]) for j in range(2) for i in range(2)}
         assert len(of_quadrant) == 1
         above_right = (top, right, True, False)[q]
-        prediction = predict_8x8(rec, x, y, of_quadrant.pop(), x > 0, top or q > 1, above_right)
+        prediction = predict_8x8(rec, x, y, of_quadrant.pop(), left or q % 2 > 0, top or q > 1, above_right)
         residual = residual_8x8(inverse_scan_8x8(levels[4 * q : 4 * q + 4]), qp)
         rec[y : y + 8, x : x + 8] = np.clip(prediction + residual, 0, 255)

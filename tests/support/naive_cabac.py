@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from h264lite.cpu_simd.bundles import CodingTools, Entries, Macroblocks, Planes
+from h264lite.cpu_simd.bundles import CodingTools, Entries, Macroblocks, Planes, SliceCounts
 from h264lite.cpu_simd.layout import CB_DC, CR_DC, ENTRY_BYTES, HEADER_BITS, LUMA_DC
 from h264lite.standard import cabac_contexts as tables
 from h264lite.standard import macroblock as mbk
@@ -427,15 +427,15 @@ def written(
     """The same by a kernel of the stage write_slices, None for -1; see naive_entropy.written."""
     width, height = state.mb_width, rows[-1]
     pitch = (width + 1) * ENTRY_BYTES
-    first = np.repeat(np.array(rows[:-1]) * width, np.diff(rows)).astype(np.int32)
+    first = np.repeat(np.array(rows[:-1]) * width, np.diff(rows) * width).astype(np.int32)
     params = np.array([slice_qp, init, *[0] * (HEADER_BITS - 2), *(8 * header for header in headers)], np.int32)
     *arrays, y, u, v = (upload(array) for array in state.arrays())
     data = upload(np.full(height * pitch + guard, 0xA5, np.uint8))
     sizes, bins = upload(np.zeros(height, np.int32)), upload(np.zeros(height, np.int32))
-    layout = upload(first), upload(np.array(rows, np.int32)), upload(params)
+    layout = upload(first), upload(width * np.array(rows, np.int32)), upload(params)
     tools = CodingTools(0, int(mode_8x8), 1)
     entries = Entries(state.n_ref, state.n_ref1)
-    kernel(*layout, entries, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, sizes, bins)
+    kernel(*layout, entries, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, SliceCounts(sizes, bins))
     if upload is not np.copy:
         data, sizes, bins = data.get(), sizes.get(), bins.get()
     assert (data[height * pitch :] == 0xA5).all()

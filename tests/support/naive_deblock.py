@@ -105,7 +105,7 @@ def deblock_picture(y, u, v, state, chroma_qp_offset, offset_a, offset_b, idc, s
                         if (vertical and mx == 0) or (not vertical and my == 0):
                             continue
                         mb_p = mb - 1 if vertical else mb - mb_width
-                        if idc == 2 and mb_p < slice_first_mb[my]:
+                        if idc == 2 and mb_p < slice_first_mb[mb]:
                             continue
                     if c == 0 and edge % 8 and state["transform_8x8"][mb]:
                         continue  # transform_size_8x8_flag: no edge of a transform block

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from h264lite.cpu_simd.bundles import CodingTools, Entries, Macroblocks, Planes
+from h264lite.cpu_simd.bundles import CodingTools, Entries, Macroblocks, Planes, SliceCounts
 from h264lite.cpu_simd.layout import CB_DC, CR_DC, ENTRY_BYTES, HEADER_BITS, LUMA_DC
 from h264lite.standard import cavlc
 from h264lite.standard import macroblock as mbk
@@ -388,15 +388,15 @@ def written(
     """The same by a kernel of the stage write_slices; upload: makes its arrays. It must leave `guard` bytes at the end."""
     width, height = state.mb_width, rows[-1]
     pitch = (width + 1) * ENTRY_BYTES
-    first = np.repeat(np.array(rows[:-1]) * width, np.diff(rows)).astype(np.int32)
+    first = np.repeat(np.array(rows[:-1]) * width, np.diff(rows) * width).astype(np.int32)
     params = np.array([slice_qp, *[0] * (HEADER_BITS - 1), *headers], np.int32)
     *arrays, y, u, v = (upload(array) for array in state.arrays())
     data, sizes = upload(np.full(height * pitch + guard, 0xA5, np.uint8)), upload(np.zeros(height, np.int32))
-    layout = upload(first), upload(np.array(rows, np.int32)), upload(params)
+    layout = upload(first), upload(width * np.array(rows, np.int32)), upload(params)
     bins = upload(np.zeros(height, np.int32))
     tools = CodingTools(0, state.transform_8x8_mode, 0)
     entries = Entries(state.n_ref, state.n_ref1)
-    kernel(*layout, entries, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, sizes, bins)
+    kernel(*layout, entries, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, SliceCounts(sizes, bins))
     if upload is not np.copy:
         data, sizes = data.get(), sizes.get()
     assert (data[height * pitch :] == 0xA5).all()

@@ -74,7 +74,7 @@ class DecisionB:
         self.lam = int(LAMBDA[self.qp])
         self.motion = [(ref_idx.copy(), mv.astype(int)) for ref_idx, mv in prior]
         self.mb_width = s["source"].shape[1] // 16
-        self.first = int(s["first"][mb // self.mb_width])
+        self.first = int(s["first"][mb])
         self.metric = naive.satd if settings.subme >= 3 else naive.sad
         self.counts = s["references"].n_ref, s["references"].n_ref1
 

@@ -37,7 +37,7 @@ class Decision:
         self.metric, self.max_mv_y = metric, max_mv_y
         self.ref_idx, self.mv = prior[0].copy(), prior[1].astype(int)
         self.mb_width = s["source"].shape[1] // 16
-        self.first = int(s["slice_first_mb"][mb // self.mb_width])
+        self.first = int(s["slice_first_mb"][mb])
 
     def distortion(self, k, ref):
         bits = sum(

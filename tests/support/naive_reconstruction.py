@@ -67,7 +67,7 @@ def chroma_dc(levels, qp_c, weights=None):
     return ((f * level_scale(qp_c % 6, 0, 0, weights)) << (qp_c // 6)) >> 5
 
 
-def predict_4x4(rec, x0, y0, mode, top_available, above_right):
+def predict_4x4(rec, x0, y0, mode, left, top_available, above_right):
     """8.3.1.2: prediction of a 4x4 block; the formulas of each mode, with p[x, y] as the standard writes it."""
 
     def p(x, y):
@@ -76,7 +76,6 @@ def predict_4x4(rec, x0, y0, mode, top_available, above_right):
         return int(rec[y0 + y, x0 + x])
 
     def dc():
-        left = x0 > 0
         total = sum(p(-1, y) for y in range(4)) if left else 0
         total += sum(p(x, -1) for x in range(4)) if top_available else 0
         if left and top_available:
@@ -159,7 +158,7 @@ def mean_of(parts):
     return (total + n // 2) // n if n else 128
 
 
-def predict_16x16(rec, x0, y0, mode, top):
+def predict_16x16(rec, x0, y0, mode, left, top):
     """8.3.3."""
     if mode == 0:
         return np.tile(rec[y0 - 1, x0 : x0 + 16].astype(int), (16, 1))
@@ -168,11 +167,11 @@ def predict_16x16(rec, x0, y0, mode, top):
     if mode == 3:
         return predict_plane(rec, x0, y0, 16)
     parts = [rec[y0 - 1, x0 : x0 + 16]] if top else []
-    parts += [rec[y0 : y0 + 16, x0 - 1]] if x0 else []
+    parts += [rec[y0 : y0 + 16, x0 - 1]] if left else []
     return np.full((16, 16), mean_of(parts))
 
 
-def predict_chroma(rec, x0, y0, mode, top):
+def predict_chroma(rec, x0, y0, mode, left, top):
     """8.3.4."""
     if mode == 1:
         return np.tile(rec[y0 : y0 + 8, x0 - 1].astype(int)[:, None], (1, 8))
@@ -184,7 +183,7 @@ def predict_chroma(rec, x0, y0, mode, top):
     for y in (0, 4):
         for x in (0, 4):
             above = [rec[y0 - 1, x0 + x : x0 + x + 4]] if top else []
-            beside = [rec[y0 + y : y0 + y + 4, x0 - 1]] if x0 else []
+            beside = [rec[y0 + y : y0 + y + 4, x0 - 1]] if left else []
             if x > 0 and y == 0:
                 parts = above or beside
             elif x == 0 and y > 0:
@@ -308,7 +307,9 @@ def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictu
         mx, my = mb % mb_width, mb // mb_width
         x0, y0 = 16 * mx, 16 * my
         kind, qp, levels = state["mb_type"][mb], int(state["qp"][mb]), state["levels"][mb]
-        top = mb - mb_width >= slice_first_mb[my]
+        first_mb = int(slice_first_mb[mb])
+        left, top = mx > 0 and mb > first_mb, mb - mb_width >= first_mb
+        edges = set(range(9)) if left and top and mb - mb_width > first_mb else {0, 1, 2, 3, 7, 8}  # without a corner
         right = top and mx + 1 < mb_width
         if kind == I_PCM:
             for plane, samples, size in zip(rec, source, (16, 8, 8)):
@@ -329,15 +330,19 @@ def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictu
                     above_right = right if bx == 3 else top
                 else:
                     above_right = block not in (3, 5, 7, 11, 13, 15)
-                prediction = predict_4x4(rec[0], x, y, state["intra4x4_mode"][mb, k], top or by > 0, above_right)
+                mode = state["intra4x4_mode"][mb, k]
+                prediction = predict_4x4(rec[0], x, y, mode, left or bx > 0, top or by > 0, above_right)
+                assert k or mode in edges
                 residual = residual_4x4(inverse_scan(levels[block]), qp)
                 rec[0][y : y + 4, x : x + 4] = clip1(prediction + residual)
         elif kind == I_8x8:
-            intra_8x8_macroblock(rec[0], x0, y0, state["intra4x4_mode"][mb], levels, qp, top, right)
+            intra_8x8_macroblock(rec[0], x0, y0, state["intra4x4_mode"][mb], levels, qp, left, top, right)
+            assert 4 in edges or not left or not top
         else:
             dc = [[None] * 4] * 4
             if kind == I_16x16:
-                luma = predict_16x16(rec[0], x0, y0, state["intra16x16_mode"][mb], top)
+                luma = predict_16x16(rec[0], x0, y0, state["intra16x16_mode"][mb], left, top)
+                assert state["intra16x16_mode"][mb] < 3 or 4 in edges
                 dc = luma_dc(levels[LUMA_DC], qp)
             else:
                 luma = inter[0]
@@ -358,7 +363,8 @@ def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictu
             if kind > LAST_INTRA:
                 prediction = inter[1 + c]
             else:
-                prediction = predict_chroma(plane, x, y, state["intra_chroma_mode"][mb], top)
+                prediction = predict_chroma(plane, x, y, state["intra_chroma_mode"][mb], left, top)
+                assert state["intra_chroma_mode"][mb] < 3 or 4 in edges
             dc = chroma_dc(levels[CB_DC + c], qp_c)
             for k in range(4):
                 residual = residual_4x4(inverse_scan(levels[16 + 4 * c + k]), qp_c, dc[k // 2][k % 2])

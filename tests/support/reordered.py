@@ -56,7 +56,7 @@ class Pairs(FrameDecider):
             is_reference=is_reference, frame_num=number, pic_order_cnt=2 * (index - self.idr), idr_pic_id=(self.gop + 1) % 2,
             qp=self._config.rate.i_qp if is_idr else self._config.rate.qp, cabac_init_idc=0,
             list0=tuple(c for c, _ in before),
-            references_after=tuple(c for c, _ in self.references), slices=self._config.coding.slice_rows,
+            references_after=tuple(c for c, _ in self.references), slices=self._config.coding.slice_ranges,
             distances=tuple(index - shown for _, shown in before), delay=DELAY,
         )  # fmt: skip
 
