@@ -3,7 +3,8 @@
 H264LITE_FATBIN: compute capabilities to compile the CUDA kernels for, as 80,90, or 1 for those of ours that nvcc knows.
 Default 0: none, since it takes minutes; a GPU's kernels are then compiled where they are first used.
 H264LITE_KERNELS: classes of processors, as x86-64-v3,x86-64-v4, or 1 for those that this one has: the CPU's kernels too,
-compiled by the Numba of the Python that builds; they serve this version of both. Default 0: none.
+compiled by the Numba of the Python that builds; they serve this version of Python. Default 0: none. Such a wheel needs no
+Numba and no SciPy: they are the extra `compile`.
 """
 
 import os
@@ -12,8 +13,24 @@ import subprocess
 import sys
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
+
+CLASSES = os.environ.get("H264LITE_KERNELS", "0")
+FOR_COMPILING = ("numba", "scipy")
+
+
+class Package(Distribution):
+    """With compiled kernels it is of one Python and system, as its name then says, and lacks what compiles."""
+
+    def has_ext_modules(self) -> bool:
+        return CLASSES not in ("", "0")
+
+    def parse_config_files(self, *arguments, **options) -> None:
+        super().parse_config_files(*arguments, **options)
+        if self.has_ext_modules():
+            self.install_requires = [name for name in self.install_requires if not name.startswith(FOR_COMPILING)]
+            self.metadata.install_requires = self.install_requires
 
 
 class BuildWithKernels(build_py):
@@ -28,9 +45,8 @@ class BuildWithKernels(build_py):
         if not self.editable_mode:
             shutil.rmtree(self.build_lib, ignore_errors=True)  # files of an earlier build that the sources no longer have
         super().run()
-        classes = os.environ.get("H264LITE_KERNELS", "0")
-        if not self.editable_mode and classes not in ("", "0"):
-            self._compile_for_cpu(classes)
+        if not self.editable_mode and CLASSES not in ("", "0"):
+            self._compile_for_cpu(CLASSES)
         wanted = os.environ.get("H264LITE_FATBIN", "0")
         if not self.editable_mode and wanted not in ("", "0"):
             self._compile_for_gpus([] if wanted == "1" else ["--arch", wanted])
@@ -58,4 +74,4 @@ class BuildWithKernels(build_py):
             raise SystemExit(f"H264LITE_KERNELS={classes}: not compiled, which needs NumPy, Numba and SciPy in this Python")
 
 
-setup(cmdclass={"build_py": BuildWithKernels})
+setup(cmdclass={"build_py": BuildWithKernels}, distclass=Package)

@@ -19,6 +19,7 @@ from ..encoder.settings.user_options import check_names, translated
 from ..encoder.settings.x264_options import IS_SWITCH
 from ..encoder.settings.x264_options import SHORT as OF_X264_SHORT
 from ..jit import cache_checks, compiling
+from ..jit.numba_version import TO_INSTALL
 from ..process import gc_paused
 from ..version import __version__
 from .ffmpeg_words import check_value, check_word
@@ -37,6 +38,7 @@ exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device is not available;
 _OF_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errno of failed prints: no file name
 
 COMMANDS = ("encode", "decode", "info", "report", "tune", "bench", "doctor", "plot", "compile")
+_COMPILING = ("numba", "scipy")  # which a wheel with compiled kernels does without
 _WHICH = "to encode say h264lite encode IN OUT"
 _OUTPUT = "output"  # x264's option for OUT
 _ANSWERS = {name: name for name in ("-h", "--help", "-V", "--version")} | {"--longhelp": "--help", "--fullhelp": "--help"}
@@ -285,6 +287,8 @@ def _run(argv: list[str], stack: ExitStack) -> int:
     except Exception as error:
         if os.environ.get("H264LITE_TRACEBACK") == "1":
             raise
+        if isinstance(error, ModuleNotFoundError) and error.name in _COMPILING:
+            return _fail(prog, str(error) if error.name == "numba" else f"{error.name} is not installed: {TO_INSTALL}", 1)
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return _fail(prog, f"{_inputs_of(args)}a fault of h264lite: {said} (H264LITE_TRACEBACK=1 shows where)", 1)
 

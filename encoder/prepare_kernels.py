@@ -18,7 +18,7 @@ from ..jit import cache_checks, compiling
 from ..jit.cache_folder import second_best
 from ..jit.listing import are_kept
 from ..jit.numba_free import host_of_kernels
-from ..jit.numba_version import is_possible, numba_version
+from ..jit.numba_version import is_possible, numba_version, require_numba
 from ..version import __version__
 from .settings.config import Config
 from .warm_up import choosing, kernel_cache_folder
@@ -219,6 +219,7 @@ def _compile(text: str) -> bool:
                 return False
             count = 0
             if kernels.missing:
+                require_numba()
                 work = _Work(sorted(kernels.missing, key=_seconds, reverse=True), say)
                 with suppress(OSError):
                     compilers += [_Compiler(text) for _ in range(_processes(work.total) - 1)]

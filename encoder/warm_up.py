@@ -79,7 +79,8 @@ def choosing(config: Config) -> OptionValues:
     else:
         rate = {"qp": 26} if values["crf"] is None else {"crf": 23, "no_mbtree": not values["mbtree"]}
     refresh: OptionValues = {"intra_refresh": True, "keyint": SHORTEST_CYCLE} if values["refresh_cycle"] else {}
-    return {name: values[name] for name in _CHOOSE} | {"no_cabac": not values["cabac"]} | rate | refresh
+    matrices: OptionValues = {"cqm": "jvt"} if config.coding.has_scaling_lists else {}
+    return {name: values[name] for name in _CHOOSE} | {"no_cabac": not values["cabac"]} | rate | refresh | matrices
 
 
 def load_for_gpu(hybrid: bool = False) -> None:

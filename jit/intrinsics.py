@@ -31,6 +31,7 @@ def setting(name: str) -> Any:
     touched = "numba" in sys.modules or os.path.exists(".numba_config.yaml")
     if not touched and not any(variable.startswith("NUMBA_") for variable in os.environ):
         return None
+    import_numba()
     from numba import config
 
     return getattr(config, name, None)

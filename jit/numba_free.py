@@ -8,7 +8,8 @@ arguments; only without such a file, or for arguments that none describes, Numba
 
 The code calls CPython and a few functions of Numba's C modules `_helperlib` and `_nrt_python`. These modules and
 `_dynfunc`, which makes a function of an address, are loaded by their file names, since `import numba._dynfunc` imports
-all of Numba. Where this is not possible (numba_version.py), kernels are kept in Numba's own cache.
+all of Numba. A wheel with compiled kernels has copies of these modules, for where Numba is not installed (wheel_kernels.py).
+Where loading is not possible (numba_version.py), kernels are kept in Numba's own cache.
 """
 
 import ctypes

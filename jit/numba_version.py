@@ -1,5 +1,5 @@
 """The version of Numba by its files, without `import numba`, which takes a fifth to a third of a second; whether its machine
-code can be kept and loaded without it.
+code can be kept and loaded without it. A wheel with compiled kernels brings the files that they need, and no Numba.
 """
 
 import os
@@ -11,13 +11,28 @@ from pathlib import Path
 
 # Versions of Numba, as in setup.cfg: tests/jit run with the first, all tests with the last
 SINCE, BEFORE = (0, 60), (0, 69)
+BUNDLE = Path(__file__).resolve().parent / "compiled" / "numba"  # in a wheel (wheel_kernels.py)
+
+TO_INSTALL = "pip install 'h264lite[compile]'"
+_MISSING = (
+    "kernels have to be compiled which the wheel does not have (for another processor, or for settings of the environment), "
+    f"and Numba is not installed: {TO_INSTALL}"
+)
+
+
+def require_numba() -> None:
+    """ModuleNotFoundError where Numba is not installed, with what to do."""
+    if find_spec("numba") is None:
+        raise ModuleNotFoundError(_MISSING, name="numba")
 
 
 @cache
 def numba_folder() -> Path | None:
-    """The folder of the installed package; None without one."""
+    """The folder of the installed package, else what the wheel brings; None without either."""
     spec = find_spec("numba")
-    return None if spec is None or spec.origin is None else Path(spec.origin).parent
+    if spec is not None and spec.origin is not None:
+        return Path(spec.origin).parent
+    return BUNDLE if BUNDLE.is_dir() else None
 
 
 def numba_version() -> str:
@@ -57,10 +72,12 @@ def _version_on_disk() -> str:
 
 def import_numba() -> None:
     """Before parts of it are imported: while one thread imports Numba, and another one a part, the import fails."""
+    require_numba()
     import numba  # noqa: F401
 
 
 def _imported() -> str:
+    import_numba()
     import numba
 
     return str(numba.__version__)

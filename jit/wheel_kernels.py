@@ -2,23 +2,26 @@
 
 python -m h264lite.jit.wheel_kernels [CLASS,...] compiles them into the package that this module belongs to, for these classes
 or each that this processor has. They lie in compiled/CLASS beside the sources and serve the same sources, Python and version
-of Numba.
+of Numba. Where no Numba is installed, its C modules whose functions they call come from jit/compiled/numba.
 """
 
 import os
 import sys
 from collections.abc import Sequence
 from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from . import cache_checks
 from .cache_root import ALONE, VARIABLE
+from .numba_version import BUNDLE, numba_folder
 
 # Features of LLVM by class, the best last: the x86-64 psABI's levels, of which v4 is what AVX-512 of simd/vector.py needs
 _V3 = "+avx2,+bmi,+bmi2,+cx16,+f16c,+fma,+lzcnt,+movbe,+popcnt,+sahf,+xsave"
 CLASSES = {"x86-64-v3": _V3, "x86-64-v4": f"{_V3},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"}
 VARIABLES = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")  # by which Numba compiles for another processor than this
 FOLDER = "compiled"
+MODULES = ("numba._dynfunc", "numba._helperlib", "numba.core.runtime._nrt_python")  # see numba_free.py
 _ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -58,7 +61,10 @@ def _is_safe(folder: Path) -> bool:
 
 
 def build(wanted: Sequence[str]) -> None:
-    """Compile all kernels of the CPU for classes, each by a process of its own; none wanted: for those of this processor."""
+    """Compile all kernels of the CPU for classes, each by a process of its own; none wanted: for those of this processor.
+
+    Beside them Numba's modules.
+    """
     import shutil
     import subprocess
     import tempfile
@@ -80,6 +86,22 @@ def build(wanted: Sequence[str]) -> None:
                 target = _ROOT.joinpath(*path.parent.name.split("."), FOLDER, name)
                 target.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, target / path.name)
+        bundle(BUNDLE)
+
+
+def bundle(target: Path) -> None:
+    """Copy to a folder what compiled kernels need of the installed Numba: C modules, and its version; with its licence."""
+    import shutil
+    from importlib.metadata import files
+
+    folder = numba_folder()
+    assert folder is not None and folder != BUNDLE
+    names = [f"{name.partition('.')[2].replace('.', '/')}{EXTENSION_SUFFIXES[0]}" for name in MODULES]
+    licences = [Path(str(path.locate())) for path in files("numba") or () if path.name.startswith("LICENSE")]
+    for path in (*(folder / name for name in names), folder / "_version.py", *licences):
+        copy = target / (path.relative_to(folder) if path.is_relative_to(folder) else path.name)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
 
 
 if __name__ == "__main__":

@@ -71,13 +71,16 @@ counted "$two/python" "$root/tests/support/count_compilations.py" compile --cpu
 unset H264LITE_CACHE
 
 if grep -qw avx2 /proc/cpuinfo && [ "$(uname -m)" = x86_64 ]; then
-    step "a wheel with the CPU's kernels, of the class of this processor"
+    step "a wheel with the CPU's kernels, of the class of this processor, without Numba and SciPy"
     class="$("$one/python" -c 'from h264lite.jit import wheel_kernels
 print([name for name in wheel_kernels.CLASSES if wheel_kernels.has(name, wheel_kernels.processor()[2])][-1])')"
     environment "$folder/three"
     three="$folder/three/bin"
     H264LITE_KERNELS="$class" H264LITE_FATBIN=0 "$one/python" -m pip wheel -q --no-deps -w "$folder/shipped" "$source"
     "$three/python" -m pip install -q "$folder"/shipped/*.whl
+    for name in numba scipy; do
+        ! "$three/python" -c "import $name" 2>/dev/null || fail "$name is installed"
+    done
     export H264LITE_CACHE="$folder/none"
     for options in "" "--preset ultrafast" "--preset placebo" "--me step"; do
         "$three/h264lite" encode clip_64x48.yuv three.264 --device cpu $options
@@ -85,6 +88,9 @@ print([name for name in wheel_kernels.CLASSES if wheel_kernels.has(name, wheel_k
         "$three/h264lite" decode three.264 three.yuv
     done
     [ -z "$(find "$folder/none" -name '*.nb?')" ] || fail "compiled: $(find "$folder/none" -name '*.nb?')"
+    "$three/h264lite" doctor | grep "^CPU kernels: *compiled"
+    ! H264LITE_SIMD=portable "$three/h264lite" encode clip_64x48.yuv three.264 --device cpu 2>log || fail "kernels from nowhere"
+    [ "$(grep -c "pip install 'h264lite\[compile\]'" log)" = 1 ] || fail "no line says what is missing: $(cat log)"
     unset H264LITE_CACHE
 fi
 

@@ -8,17 +8,8 @@ import numpy as np
 import pytest
 from h264lite.samples import live_http
 
-from .support.browser import Chromium, skip_without_chromium
+from .support.browser import VIDEO_STATE, Chromium, skip_without_chromium
 from .support.waiting import wait_for
-
-# In the page: where the video is, and one pixel of it
-STATE = """async () => {
-  const canvas = document.createElement("canvas"); canvas.width = 64; canvas.height = 36;
-  const picture = canvas.getContext("2d"); picture.drawImage(video, 0, 0, 64, 36);
-  return {time: video.currentTime, ready: video.readyState, width: video.videoWidth, height: video.videoHeight,
-          failure: video.error ? video.error.message : "", ended: video.ended,
-          pixels: [...picture.getImageData(0, 0, 64, 36).data]};
-}"""
 
 
 @pytest.fixture
@@ -72,9 +63,9 @@ def test_a_browser_plays_it(serve, tmp_path):
     browser = Chromium(serve(6.0), tmp_path)
     try:
         states, clock = [], []
-        wait_for(lambda: browser.call(STATE)["time"] > 0.3)
+        wait_for(lambda: browser.call(VIDEO_STATE)["time"] > 0.3)
         for _ in range(3):
-            states.append(browser.call(STATE))
+            states.append(browser.call(VIDEO_STATE))
             clock.append(time.monotonic())
             time.sleep(0.7)
         for state in states:
@@ -85,7 +76,7 @@ def test_a_browser_plays_it(serve, tmp_path):
             assert states[later]["time"] - states[earlier]["time"] < spent + 0.6
             change = np.abs(np.subtract(states[later]["pixels"], states[earlier]["pixels"]))
             assert states[later]["time"] > states[earlier]["time"] + 0.2 and change.mean() > 5
-        wait_for(lambda: browser.call(STATE)["ended"])
-        assert abs(browser.call(STATE)["time"] - 6) < 0.1
+        wait_for(lambda: browser.call(VIDEO_STATE)["ended"])
+        assert abs(browser.call(VIDEO_STATE)["time"] - 6) < 0.1
     finally:
         browser.close()

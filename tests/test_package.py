@@ -31,8 +31,8 @@ def checkout(folder):
     return folder
 
 
-def build(folder, what, out):
-    environment = os.environ | {"H264LITE_FATBIN": "0"}
+def build(folder, what, out, **variables):
+    environment = os.environ | {"H264LITE_FATBIN": "0", "H264LITE_KERNELS": "0", **variables}
     command = [sys.executable, "-c", BUILD, what, str(out)]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -89,10 +89,24 @@ def test_the_metadata_is_that_of_the_project(clone, wheel):
 
     assert f"Version: {__version__}" in lines and "License-Expression: MIT" in lines and "Requires-Python: >=3.11" in lines
     assert {line.partition(": ")[2] for line in lines if line.startswith("Provides-Extra")} == extras_of(clone)
-    needed = {line.partition(": ")[2] for line in lines if line.startswith("Requires-Dist") and "extra ==" not in line}
-    assert {re.split(r"[<>=]", name)[0] for name in needed} == {"numpy", "numba", "llvmlite", "scipy"}
+    assert needed(lines) == {"numpy", "numba", "llvmlite", "scipy"}
     assert b"h264lite = h264lite.__main__:main" in packed[f"{folder}/entry_points.txt"]
     assert any(name.startswith(folder) and name.endswith("LICENSE") for name in packed)
+
+
+def needed(metadata):
+    """Names of the packages that come with this one."""
+    lines = [line.partition(": ")[2] for line in metadata if line.startswith("Requires-Dist") and "extra ==" not in line]
+    return {re.split(r"[<>=]", line)[0] for line in lines}
+
+
+def test_a_wheel_with_kernels_asks_for_no_compiler(clone, tmp_path):
+    """tests/installed.sh builds one and uses it."""
+    folder = build(clone, "prepare_metadata_for_build_wheel", tmp_path, H264LITE_KERNELS="x86-64-v3")
+    lines = (folder / "METADATA").read_text().splitlines()
+    assert needed(lines) == {"numpy", "llvmlite"}
+    assert {re.split("[<;]", line)[0] for line in lines if line.endswith('extra == "compile"')} == {
+        "Requires-Dist: numba", "Requires-Dist: scipy"}  # fmt: skip
 
 
 def test_every_extra_is_documented(clone):

@@ -94,7 +94,9 @@ def test_nothing_is_compiled_after_it(tmp_path):
     alone = {"H264LITE_CACHE": str(tmp_path / "moved"), "H264LITE_CACHE_ALONE": "1"}
     clip, stream = tmp_path / "clip_64x48.yuv", tmp_path / "clip.264"
     clip.write_bytes(bytes(range(256)) * (3 * 64 * 72 // 256))
-    for options in (["--preset", "ultrafast"], ["--preset", "placebo"], ["--me", "step"], ["--slices", "2", "--ssim"]):
+    for options in (["--preset", "ultrafast"], ["--preset", "placebo"], ["--me", "step"], ["--slices", "2", "--ssim"],
+                    ["--me", "umh"], ["--cqm", "jvt"], ["--subme", "7", "--no-cabac", "--cqm", "jvt"],
+                    ["--csv", str(tmp_path / "frames.csv")]):
         done = run("encode", str(clip), str(stream), "--device", "cpu", *options, **alone)
         assert done.returncode == 0 and done.stderr.splitlines()[-1] == "0 compilations", done.stderr
     done = run("decode", str(stream), str(tmp_path / "decoded.yuv"), **alone)

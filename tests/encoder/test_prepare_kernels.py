@@ -9,7 +9,7 @@ from pathlib import Path
 import h264lite
 import numpy as np
 import pytest
-from h264lite.encoder import prepare_kernels, warm_up
+from h264lite.encoder import compile_kernels, prepare_kernels, warm_up
 from h264lite.encoder.settings.config import Config
 from h264lite.jit import cache_checks, compiling, listing
 from h264lite.jit.numba_version import is_possible
@@ -17,7 +17,8 @@ from h264lite.jit.numba_version import is_possible
 from ..support.steady import steady
 
 pytestmark = pytest.mark.skipif(not is_possible(), reason="kernels are kept in Numba's cache")
-OPTIONS = ({}, {"profile": "baseline", "me": "step"}, {"bframes": 1, "no_cabac": True}, {"bitrate": 300})
+OPTIONS = ({}, {"profile": "baseline", "me": "step"}, {"bframes": 1, "no_cabac": True}, {"bitrate": 300},
+           {"cqm": "jvt"})  # fmt: skip
 FRAMES = [np.zeros((48, 32), np.uint8)] * 6
 
 
@@ -61,6 +62,20 @@ print(json.dumps(used))
     assert done.returncode == 0, done.stderr
     used = json.loads(done.stdout.splitlines()[-1])
     assert len(used) > 15 and not set(used) - names
+
+
+def names_of(**options):
+    return set(prepare_kernels.kernels_of(config_of(**options, threads=1)).names)
+
+
+@pytest.mark.parametrize("option", ({"me": "umh"}, {"bits_by_kind": True}, {"cqm": "jvt"}), ids=str)
+def test_all_kernels_are_those_of_any_options(option, fresh):
+    """What `h264lite compile` compiles, and a wheel has: also where B frames, costs or CAVLC come together with an option."""
+    (name,) = option
+    variants = [variant for variant in compile_kernels._VARIANTS if name in variant or "subme" in variant]
+    compiled = names_of().union(*(names_of(**compile_kernels._STEADY | variant) for variant in variants))
+    for others in ({}, {"bframes": 0, "subme": 1}, {"subme": 6, "bframes": 1}, {"subme": 6, "no_cabac": True}):
+        assert not names_of(**option, **others) - compiled
 
 
 def test_options_choose_other_kernels(fresh):

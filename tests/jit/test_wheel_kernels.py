@@ -7,7 +7,7 @@ import sys
 import pytest
 from h264lite.jit import wheel_kernels
 
-from .test_numba_free import EXPECTED, USED, run
+from .test_numba_free import EXPECTED, ROOT, USED, run
 
 BEST = next((name for name in reversed(wheel_kernels.CLASSES) if sys.platform == "linux" and os.uname().machine == "x86_64"
              and wheel_kernels.has(name, wheel_kernels.processor()[2])), None)  # fmt: skip
@@ -44,6 +44,47 @@ def test_the_same_results_without_numba(tmp_path):
     assert run_shipped(tmp_path) == [f"{EXPECTED} False"]
     (tmp_path / "script.py").write_text(USED.replace("factor\n", "(factor + 0)\n"))
     assert run_shipped(tmp_path) == [f"{EXPECTED} True"], "other sources"
+
+
+WITHOUT = """
+import sys
+from pathlib import Path
+
+class Missing:  # as if they were not installed
+    def find_spec(name, path=None, target=None):
+        if name in ("numba", "scipy"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Missing)
+from h264lite.jit import numba_version
+numba_version.find_spec = lambda name: None
+numba_version.BUNDLE = Path(__file__).parent / "numba"
+"""
+
+
+@needs_class
+def test_where_numba_is_not_installed(tmp_path):
+    """A wheel's kernels run with what the wheel has of Numba; what would be compiled is told by name."""
+    ship(tmp_path, BEST, BEST)
+    folder = tmp_path / "site"
+    wheel_kernels.bundle(folder / "numba")
+    (folder / "sitecustomize.py").write_text(WITHOUT)
+    without = {"PYTHONPATH": os.pathsep.join((str(folder), str(ROOT.parent)))}
+    assert run_shipped(tmp_path, **without) == [f"{EXPECTED} False"]
+    (tmp_path / "script.py").write_text(USED.replace("factor\n", "(factor + 0)\n"))
+    with pytest.raises(AssertionError, match=r"ModuleNotFoundError: kernels have to be compiled .* pip install 'h264lite"):
+        run_shipped(tmp_path, **without)
+    shutil.rmtree(folder / "numba")
+    (tmp_path / "script.py").write_text(USED)
+    with pytest.raises(AssertionError, match="ModuleNotFoundError: kernels have to be compiled"):
+        run_shipped(tmp_path, **without)
+
+
+def test_what_a_wheel_has_of_numba(tmp_path):
+    wheel_kernels.bundle(tmp_path)
+    names = {path.relative_to(tmp_path).as_posix().partition(".")[0] for path in tmp_path.rglob("*") if path.is_file()}
+    assert names == {"_dynfunc", "_helperlib", "core/runtime/_nrt_python", "_version", "LICENSE", "LICENSES"}
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*")) < 3 << 20
 
 
 @needs_class

@@ -12,6 +12,15 @@ ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "-
              "--disable-background-networking", "--disable-component-update",
              "--autoplay-policy=no-user-gesture-required"]  # fmt: skip
 
+# In the page: where its element `video` is, and its picture in small
+VIDEO_STATE = """async () => {
+  const canvas = document.createElement("canvas"); canvas.width = 64; canvas.height = 36;
+  const picture = canvas.getContext("2d"); picture.drawImage(video, 0, 0, 64, 36);
+  return {time: video.currentTime, ready: video.readyState, width: video.videoWidth, height: video.videoHeight,
+          failure: video.error ? video.error.message : "", ended: video.ended,
+          pixels: [...picture.getImageData(0, 0, 64, 36).data]};
+}"""
+
 
 def skip_without_chromium():
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
