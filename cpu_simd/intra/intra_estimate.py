@@ -30,6 +30,7 @@ from ..simd.vector import (
     widen,
 )
 from .intra_8x8 import best_mode_8x8
+from .intra_prediction import Around
 from .intra_prediction_8x8 import EDGE_8x8, predict_8x8
 
 LEAST, LEAST_MODE, COSTS_4x4 = 144, 160, 176
@@ -37,9 +38,6 @@ UNUSABLE = 32767
 RANK_4x4 = np.array([1, 4, 0, 2, 6, 7, 8, 3, 5])  # by Intra4x4PredMode: 2, 0, 3, 7, 1, 8, 4, 5, 6
 # 6.4.11.4: blocks (raster) whose block above right comes earlier in decoding order
 _HAS_RIGHT = 0x575F
-
-# Whether the macroblocks round one are available; corner: above left, which a slice that begins above excludes.
-Beside = namedtuple("Beside", ("left", "top", "corner"))
 
 # What the estimate of one macroblock after the other needs.
 Scratch = namedtuple("Scratch", (
@@ -55,10 +53,10 @@ Scratch = namedtuple("Scratch", (
 
 
 @helper
-def _satds_4x4(source, x0, y0, beside, costs):
+def _satds_4x4(source, x0, y0, around, costs):
     """SATD of each Intra_4x4 mode of the blocks of the macroblock at (x0, y0) from source samples, raster order.
 
-    beside: Beside. costs: int16[COSTS_4x4]: those of nine modes, UNUSABLE without the
+    around: Around. costs: int16[COSTS_4x4]: those of nine modes, UNUSABLE without the
     samples; the least ones, and their modes, from LEAST and LEAST_MODE on.
     """
     width = source.shape[1]
@@ -79,8 +77,8 @@ def _satds_4x4(source, x0, y0, beside, costs):
     right = _HAS_RIGHT if x0 + 16 < width else _HAS_RIGHT & ~8
     t4, t5 = where_bits(right, t4, t3), where_bits(right, t5, t3)
     t6, t7 = where_bits(right, t6, t3), where_bits(right, t7, t3)
-    has_left, has_top = 0xFFFF if beside.left else 0xEEEE, 0xFFFF if beside.top else 0xFFF0
-    has_corner = has_left & has_top & (0xFFFF if beside.corner else 0xFFFE)
+    has_left, has_top = 0xFFFF if around.left else 0xEEEE, 0xFFFF if around.top else 0xFFF0
+    has_corner = has_left & has_top & (0xFFFF if around.corner else 0xFFFE)
     left = add(add(widen(l0), widen(l1)), add(widen(l2), widen(l3)))
     top = add(add(widen(t0), widen(t1)), add(widen(t2), widen(t3)))
     dc = where_bits(has_top, shift_right_s(plus(top, 2), 2), splat_u16x16(SAMPLE_MIDDLE))
@@ -110,13 +108,13 @@ def _weigh(satds, mode, usable, least, modes, costs):
 
 
 @helper
-def _macroblock_4x4(source, x0, y0, beside, lam, limit, costs, modes):
+def _macroblock_4x4(source, x0, y0, around, lam, limit, costs, modes):
     """Cost of the macroblock at (x0, y0) as Intra_4x4, with early exit above `limit`; the modes in raster order -> modes.
 
-    beside: Beside; costs: int16[COSTS_4x4], scratch. Of modes that cost the same the
+    around: Around; costs: int16[COSTS_4x4], scratch. Of modes that cost the same the
     first of RANK_4x4 is chosen.
     """
-    _satds_4x4(source, x0, y0, beside, costs)
+    _satds_4x4(source, x0, y0, around, costs)
     cost = lam * (BITS_ESTIMATED_4x4 + intra_4x4_type_bits())
     for block in range(16):  # decoding order: quadrant by quadrant
         k = np.int64(BLOCK_TO_RASTER[block])
@@ -136,7 +134,7 @@ def _macroblock_4x4(source, x0, y0, beside, lam, limit, costs, modes):
 
 
 @helper
-def _macroblock_8x8(source, x0, y0, beside, lam, limit, samples, edge, predictions, modes):
+def _macroblock_8x8(source, x0, y0, around, lam, limit, samples, edge, predictions, modes):
     """As _macroblock_4x4 for Intra_8x8: its cost, early exit above `limit`, modes + AS_8x8 -> modes.
 
     samples: Sample[256], the macroblock; edge: Sample[EDGE_8x8], predictions: Sample[576], scratch.
@@ -147,7 +145,7 @@ def _macroblock_8x8(source, x0, y0, beside, lam, limit, samples, edge, predictio
         k = 8 * by + 2 * bx
         x, y = x0 + 8 * bx, y0 + 8 * by
         right = (by == 0 or bx == 0) and x + 8 < source.shape[1]
-        left, top = beside.left or bx > 0, beside.top or by > 0
+        left, top = around.left or bx > 0, around.top or by > 0
         usable = predict_8x8(source, x, y, left, top, right, (1 << N_MODES_4x4) - 1, edge, predictions)
         a = modes[k - 1] - AS_8x8 if bx else 2
         b = modes[k - 4] - AS_8x8 if by else 2
@@ -196,12 +194,12 @@ def _satd_16x16(current, base, step_x, step_y, limit):
 
 
 @helper
-def _macroblock_16x16(source, x0, y0, beside, lam, limit, current, edges):
+def _macroblock_16x16(source, x0, y0, around, lam, limit, current, edges):
     """8.3.3 on source samples: mode and cost of the macroblock at (x0, y0) as Intra_16x16; DC and `limit` if none is below.
 
-    beside: Beside; edges: int64[2, 17], scratch.
+    around: Around; edges: int64[2, 17], scratch.
     """
-    left, top, corner = beside
+    left, top, _, corner = around
     total = np.int64(0)
     for i in range(16):
         if top:
@@ -269,18 +267,18 @@ def best_modes(source, mb, slice_first_mb, lam, limit, tools, scratch):
     x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
     first_mb = np.int64(slice_first_mb[mb])
     left, top = x0 > 0 and mb > first_mb, mb - mb_width >= first_mb
-    beside = Beside(left, top, left and mb - mb_width > first_mb)
+    around = Around(left, top, top and x0 + 16 < source.shape[1], left and mb - mb_width > first_mb)
     for y in range(16):
         row = load_u8x16(source, (y0 + y) * source.shape[1] + x0)
         store(samples, y * 16, row)
         store(current, y * 16, widen(row))
-    mode, cost = _macroblock_16x16(source, x0, y0, beside, lam, limit, current, edges)
+    mode, cost = _macroblock_16x16(source, x0, y0, around, lam, limit, current, edges)
     cost_8x8 = cost
     # without the corner alone the edge of Intra_8x8 is filtered otherwise, which is not built
-    if tools.transform_8x8_mode and tools.intra_8x8 and (beside.corner or not left or not top):
-        value = _macroblock_8x8(source, x0, y0, beside, lam, cost, samples, edge, predictions, modes_8x8)
+    if tools.transform_8x8_mode and tools.intra_8x8 and (around.corner or not left or not top):
+        value = _macroblock_8x8(source, x0, y0, around, lam, cost, samples, edge, predictions, modes_8x8)
         cost_8x8 = min(cost, value)
-    cost_4x4 = _macroblock_4x4(source, x0, y0, beside, lam, cost_8x8, costs, modes)
+    cost_4x4 = _macroblock_4x4(source, x0, y0, around, lam, cost_8x8, costs, modes)
     if cost_4x4 >= cost_8x8:
         for k in range(16):
             modes[k] = modes_8x8[k] if cost_8x8 < cost else AS_16x16 + mode

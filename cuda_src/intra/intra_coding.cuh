@@ -30,9 +30,6 @@ struct alignas(16) Macroblock {
   unsigned grey;  // four samples of SAMPLE_MIDDLE
   int limit;  // cost of Intra_16x16 once it is known
 };
-struct Around {
-  bool left, top, right, corner;  // available; right: above right; corner: above left, which a slice that begins above excludes
-};
 // Samples and modes above the macroblock, as each warp wants them
 struct Above {
   unsigned a, b, c;
@@ -187,12 +184,6 @@ DEVICE void predict_step(const Sample *block, const Sample *side, bool has_left,
   const unsigned ones = 0x01010101u, sum = __dp4a(has_left ? left : 0u, ones, __dp4a(has_top ? above : 0u, ones, 0u));
   const int dc = has_left && has_top ? int(sum + 4) >> 3 : has_left || has_top ? int(sum + 2) >> 2 : SAMPLE_MIDDLE;
   predict_mode(lane_place, s, dc, lane, row);
-}
-
-// Blocks, as bits, in which an Intra_4x4 mode is usable. lefts, tops: those that have a left column, a row above; needs: see LanePlace
-DEVICE int usable_in(const Around &around, int lefts, int tops, int needs) {
-  const int usable = needs & 4 ? 0 : (needs & 1 ? lefts : 0xffff) & (needs & 2 ? tops : 0xffff);
-  return (needs & 3) == 3 && !around.corner ? usable & ~1 : usable;
 }
 
 // 8.3.1, 8.5.1: chooses and codes the blocks of an Intra_4x4 macroblock in ten steps, each half of the warp a block (block

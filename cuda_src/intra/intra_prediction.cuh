@@ -100,3 +100,13 @@ DEVICE void pack_edge(const unsigned *side, unsigned corner, unsigned above, uns
   s[2] = above >> 16 | beyond << 16;
   s[3] = beyond >> 16 | (beyond >> 24) * 0x01010000u;
 }
+
+// The neighbours of a macroblock that are available
+struct Around {
+  bool left, top, right, corner;  // available; right: above right; corner: above left, which a slice that begins above excludes
+};
+// Blocks, as bits, in which an Intra_4x4 mode is usable. lefts, tops: those that have a left column, a row above; needs: see LanePlace
+DEVICE int usable_in(const Around &around, int lefts, int tops, int needs) {
+  const int usable = needs & 4 ? 0 : (needs & 1 ? lefts : 0xffff) & (needs & 2 ? tops : 0xffff);
+  return (needs & 3) == 3 && !around.corner ? usable & ~1 : usable;
+}

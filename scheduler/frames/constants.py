@@ -18,7 +18,7 @@ MASK_16x16, MASK_16x8, MASK_8x8, MASK_8x4, MASK_4x4 = 1, 2, 4, 8, 16  # partitio
 
 
 def constants(settings: CodingSettings, constant: Callable[[np.ndarray], A]) -> State:
-    """By name; constant: makes an array that is never written, in the memory of the stages."""
+    """By name; constant: makes an array that no stage writes, in their memory."""
     beyond_baseline = settings.cabac or settings.transform_8x8_mode or settings.has_b_frames
     chroma_height, chroma_width = chroma_shape(settings.height, settings.width)
     return {

@@ -183,13 +183,13 @@ def predict_chroma(rec, x0, y0, mode, left, top):
     for y in (0, 4):
         for x in (0, 4):
             above = [rec[y0 - 1, x0 + x : x0 + x + 4]] if top else []
-            beside = [rec[y0 + y : y0 + y + 4, x0 - 1]] if left else []
+            column = [rec[y0 + y : y0 + y + 4, x0 - 1]] if left else []
             if x > 0 and y == 0:
-                parts = above or beside
+                parts = above or column
             elif x == 0 and y > 0:
-                parts = beside or above
+                parts = column or above
             else:
-                parts = above + beside
+                parts = above + column
             out[y : y + 4, x : x + 4] = mean_of(parts)
     return out
 
