@@ -8,6 +8,7 @@ from ..encoder.files.read_ahead import THREADS, Read, ReadAhead
 from ..encoder.files.video import RawSource, Source, VideoFormat
 from ..encoder.frames.source import HostSource
 from ..encoder.gops.gops import reads_again
+from ..encoder.gops.shared_gops import shares_gops
 from ..encoder.settings.config import Config
 from ..scheduler.threads.readers import Readers
 from .encode_run import Run, finish, write
@@ -70,7 +71,7 @@ def by_lanes(source: Source, config: Config) -> bool:
 
 def several_gops(source: Source, config: Config) -> bool:
     """Whether the automatic number of GOPs at once is not one: lanes read the frames."""
-    return by_lanes(source, config) or (_any_order(source, config) and reads_again(config))
+    return by_lanes(source, config) or (_any_order(source, config) and (reads_again(config) or shares_gops(config)))
 
 
 def _any_order(source: Source, config: Config) -> bool:

@@ -199,7 +199,8 @@ def finish(run: Run) -> None:
     """Print the summary and write the files that hold it."""
     stats, seconds = run.session.stats, max(1e-9, run.progress.seconds)
     used = memory(any(name != "cpu" for name in run.session.config.machine.devices))
-    for line in [*stats.lines(), *([*stats.why(), *lines(used)] if run.verbose else ())]:
+    rates = run.session.pipeline.rates
+    for line in [*stats.lines(), *_rates(rates), *([*stats.why(), *lines(used)] if run.verbose else ())]:
         run.info(line)
     if run.planned is not None and stats.frames:
         run.info(_compared(run.planned, seconds / stats.frames, run.session.pipeline.takes_reads))
@@ -211,6 +212,7 @@ def finish(run: Run) -> None:
         "encode_fps": stats.frames / seconds,
         **_settings(run.session.config),
         **stats.summary(),
+        **({"rates": {name: {"frames": frames, "fps": fps} for name, (frames, fps) in rates.items()}} if rates else {}),
         **used,
     }
     run.progress.event("end", **summary)
@@ -224,6 +226,11 @@ def finish(run: Run) -> None:
         run.sinks.rates.write(run.rates.draw(stats.fps, start_line(run.session.config, run.source.format)))
     if run.sinks.summary:
         run.sinks.summary.write((json.dumps(summary, indent=2) + "\n").encode())
+
+
+def _rates(rates: dict[str, tuple[int, float]]) -> list[str]:
+    """What each device has encoded, as lines."""
+    return [f"{name}: {frames} frames in GOPs of its own, {fps:.1f} a second" for name, (frames, fps) in rates.items()]
 
 
 def _compared(plan: "Planned", measured: float, several: bool) -> str:

@@ -77,6 +77,11 @@ class FramePipeline(Protocol):
         """Whether frames that wait can still be coded: false after an exception while others were decided or coded."""
         return True
 
+    @property
+    def rates(self) -> dict[str, tuple[int, float]]:
+        """(frames encoded, frames a second while it had work) of each device that encodes GOPs of its own, by name."""
+        return {}
+
     # ---- several GOPs at once: without blocking
     @property
     def takes_reads(self) -> bool:

@@ -1,10 +1,12 @@
 """Makes the encoder for some settings: one pipeline, lanes for several GOPs, or worker processes."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from ..scheduler.trace import Trace
 from .frame_pipeline import FramePipeline
 from .gops.gops import Gops, NoThreads, count_lanes, lane_settings
+from .gops.shared_gops import SharedGops, shares_gops
 from .settings.config import Config
 
 
@@ -15,6 +17,9 @@ def make_pipeline(
     """The encoder for these settings. frames: see count_lanes; length: frames of the input in any case, None: unknown."""
     from .pipeline import Pipeline  # after the start of worker processes; tests put another one in its place
 
+    if frames is not None and frames > config.types.keyint and shares_gops(config):
+        with suppress(NoThreads):
+            return SharedGops(config, frames, keep, warn, trace)
     lanes = count_lanes(config, frames)
     if len(config.machine.devices) > 1:
         from .workers.process import end_early

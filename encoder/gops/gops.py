@@ -113,6 +113,7 @@ class Gops(ConcurrentGops):
     """Encodes `lanes` GOPs at once; lanes are assigned to the devices in turn."""
 
     _later: Callable[[int], Read] | None = None  # the frames of a file that are read again
+    _ahead = 0  # GOPs that may be begun before the first one of them is finished, at least
 
     def __init__(
         self,
@@ -125,7 +126,7 @@ class Gops(ConcurrentGops):
         super().__init__(config, warn)
         sections = () if config.rate.first_pass is None else _sections_of(config.rate.first_pass)
         longest = max([len(section) for section in sections], default=config.types.keyint)
-        ahead = -(-FRAMES_AHEAD * len(config.machine.devices) // longest)
+        ahead = max(self._ahead, -(-FRAMES_AHEAD * len(config.machine.devices) // longest))
         self.queue = GopQueue(lanes, lanes * longest, frame_bytes(config), [section.start for section in sections], ahead)
         self.lanes: list[Pipeline] = []
         self._free: deque[SourceBuffer] = deque()  # of frames that were decided about, and are read again

@@ -82,6 +82,12 @@ class GopQueue:
         with self._lock:
             return sum(len(gop.waiting) for gop in self._gops.values())
 
+    @property
+    def finished(self) -> int:
+        """The number of frames that are encoded."""
+        with self._lock:
+            return self._delivered + len(self._finished)
+
     def enter(self, spec: FrameSpec, source: np.ndarray | Read) -> None:
         """Add the next frame in order; raises the failure of a lane, after which no frame is encoded."""
         with self._lock:
@@ -164,18 +170,20 @@ class GopQueue:
             self._notify()
 
     # ---- for a lane
-    def next_gop(self) -> Gop | None:
-        """The next waiting GOP, unless it is more than 2 x lanes GOPs ahead of the frames finished in order."""
+    def next_gop(self, takes: Callable[[Gop], bool] = lambda gop: True) -> Gop | None:
+        """The next waiting GOP, unless it is more than 2 x lanes GOPs ahead of the frames finished in order. takes: whether the
+        lane takes this GOP.
+        """
         with self._changed:
-            number = self._next_gop
-            if self._again and not self.closing:
-                return self._again.pop(0)
-            if self.closing or number not in self._gops or self._is_cut(number):
+            number, is_again = self._next_gop, bool(self._again)
+            gop = self._again[0] if is_again else self._gops.get(number)
+            if self.closing or gop is None or not (is_again or self._may_begin(number)) or not takes(gop):
                 return None
-            if number >= self._gops_begun + self._ahead:
-                return None
-            self._next_gop += 1
-            return self._gops[number]
+            if is_again:
+                del self._again[0]
+            else:
+                self._next_gop += 1
+            return gop
 
     def take(self, gop: Gop, most: int) -> list[Waiting]:
         """The next waiting frames of the GOP: at most `most` Reads, or one array."""
@@ -287,6 +295,9 @@ class GopQueue:
 
     def _begins(self, frame: EncodedFrame) -> bool:
         return self._is_start(frame.coding_index) if self._starts else frame.is_idr
+
+    def _may_begin(self, number: int) -> bool:
+        return not self._is_cut(number) and number < self._gops_begun + self._ahead
 
     def _is_cut(self, number: int) -> bool:
         return self._end_gop is not None and number >= self._end_gop

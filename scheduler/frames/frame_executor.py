@@ -74,6 +74,12 @@ class FrameExecutor(Generic[Result]):
         return self.loop.executor.frames_on_device > 0
 
     @property
+    def multiprocessors(self) -> int:
+        """Of the GPU that does all stages; 0: none does."""
+        executor = self.loop.executor
+        return 0 if isinstance(executor, Executor) or executor.by_rows else cast("CudaExecutor", executor).gpu.multiprocessors
+
+    @property
     def threads_of_cpu(self) -> Executor | None:
         """The executor of the CPU, if it has threads for tasks while frames are coded."""
         executor = self.loop.executor

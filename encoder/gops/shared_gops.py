@@ -1,0 +1,101 @@
+"""Encodes the GOPs of a file on a GPU and the CPU at once (device "hybrid"): no frame is exchanged between them."""
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ...process import start_threads
+from ...scheduler.trace import Trace
+from ..prepare_kernels import prepare
+from ..settings.config import Config
+from .gops import Gops, NoThreads, count_lanes, lane_settings, lanes_by_thread, reads_again, work
+from .lane import Lane
+from .sharing import CpuQueue, DeviceQueue
+
+if TYPE_CHECKING:
+    from ..pipeline import Pipeline
+
+THREADS_OF_THE_GPU = 2  # which the CPU's lane leaves: one decides, one starts the GPU's work
+# Of a GPU for each thread of the CPU: with more the CPU would encode less than one part in SLOWEST of the GPU's frames
+MULTIPROCESSORS_A_THREAD = 2.5
+GOPS_AHEAD = 32  # that the GPU may begin while the CPU encodes one
+
+
+def shares_gops(config: Config) -> bool:
+    """Whether the GOPs of an input that can be read in any order go to a GPU and the CPU, in place of rows of each frame."""
+    machine = config.machine
+    by_plan = machine.device == "hybrid" and machine.split is None and machine.gops == 0
+    return by_plan and not machine.waits_for_packets and config.rate.first_pass is None and machine.threads > THREADS_OF_THE_GPU
+
+
+class SharedGops(Gops):
+    """As Gops. The CPU takes GOPs beside a GPU that is not too fast for it."""
+
+    _ahead = GOPS_AHEAD
+    _queues: "dict[str, DeviceQueue]"  # by the device's name
+
+    def __init__(
+        self, config: Config, frames: int, keep_reconstruction: bool = False, warn: Callable[[str], None] | None = None,
+        trace: Trace | None = None,
+    ) -> None:  # fmt: skip
+        """frames: to be encoded."""
+        self._frames = frames
+        gpu = _on_device(config, "cuda", config.machine.threads)
+        in_any_order = not gpu.decides_by_samples or reads_again(gpu)
+        super().__init__(gpu, 1 + count_lanes(gpu, frames if in_any_order else None), keep_reconstruction, warn, trace)
+
+    def _start(self, lanes: int, longest: int, keep: bool, say: Callable[[str], None], trace: Trace | None) -> None:
+        make = partial(_pipeline, self.lanes, keep, say, trace)
+        on_gpu, on_cpu = DeviceQueue(self.queue, lanes - 1, self._frames, longest), CpuQueue(self.queue, self._frames, longest)
+        on_gpu.other, on_cpu.other = on_cpu, on_gpu
+        self._queues = {self.config.machine.devices[0]: on_gpu, "cpu": on_cpu}
+        on_cpu.add_idle(1)
+        for k in range(lanes - 1):
+            make(lane_settings(self.config, k, lanes - 1))
+        threads = [
+            threading.Thread(target=work, args=(on_gpu, some), name=f"h264lite-gop-{k}", daemon=True)
+            for k, some in enumerate(lanes_by_thread(self.lanes, on_gpu))
+        ]
+        spare = self.config.machine.threads - THREADS_OF_THE_GPU
+        if 0 < self.lanes[0].executor.multiprocessors <= MULTIPROCESSORS_A_THREAD * spare:
+            cpu = _on_device(self.config, "cpu", spare)
+            prepare(cpu)
+            helper = partial(_help, on_cpu, partial(make, cpu), say)
+            threads.append(threading.Thread(target=helper, name="h264lite-gop-cpu", daemon=True))
+        if not start_threads(threads, self._threads):
+            raise NoThreads("no threads can be started for GOPs on two devices")
+
+    @property
+    def rates(self) -> dict[str, tuple[int, float]]:
+        rates = {name: queue.rate for name, queue in self._queues.items()}
+        return {name: (rate.frames, rate.frames / max(1e-9, rate.seconds)) for name, rate in rates.items()}
+
+
+def _on_device(config: Config, device: str, threads: int) -> Config:
+    """The settings of one of the devices."""
+    machine = config.machine
+    name = f"cuda:{machine.ordinal}" if device == "cuda" else device
+    return config._replace(machine=machine._replace(device=device, devices=(name,), threads=threads))
+
+
+def _pipeline(
+    pipelines: "list[Pipeline]", keep: bool, say: Callable[[str], None], trace: Trace | None, config: Config
+) -> "Pipeline":  # fmt: skip
+    """The next pipeline, added to the others."""
+    from ..pipeline import Pipeline
+
+    view = trace.with_prefix(f"gop lane {len(pipelines)}, ") if trace is not None else None
+    pipelines.append(Pipeline(config, keep, say, view))
+    return pipelines[-1]
+
+
+def _help(queue: CpuQueue, make: "Callable[[], Pipeline]", say: Callable[[str], None]) -> None:
+    """The function of the CPU's thread: makes its lane, which takes GOPs then."""
+    try:
+        pipeline = make()
+    except Exception as error:
+        say(f"{error}; the GPU encodes all GOPs")
+        return
+    queue.add_idle(-1)
+    work(queue, [Lane(pipeline, queue)])

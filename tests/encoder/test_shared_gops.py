@@ -1,0 +1,199 @@
+"""GOPs of a file on a GPU and the CPU at once: the same bytes whoever takes which, by which rates, and whatever is put back."""
+
+import json
+import random
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from h264lite.cli.cli import main
+from h264lite.encoder.gops import shared_gops, sharing
+from h264lite.encoder.gops.queue import GopQueue
+from h264lite.encoder.gops.sharing import CpuQueue, DeviceQueue
+
+from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..support import round_trip
+
+WIDTH, HEIGHT, FRAMES = 50, 34, 24
+OPTIONS = (
+    "--keyint 4",
+    "--keyint 4 --qp 27 --bframes 0",
+    "--keyint 3 --profile baseline --qp 30",
+    "--keyint 5 --preset ultrafast",
+    "--keyint 6 --bframes 0 --crf 24",
+)
+
+
+@pytest.fixture
+def raw(tmp_path):
+    return round_trip.write_raw(round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 7), tmp_path)
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """(whether by the CPU, number) of each GOP, as they are taken. Any rate is measured by two calls of `emit`."""
+    taken, next_gop = [], DeviceQueue.next_gop
+
+    def noted(self):
+        gop = next_gop(self)
+        if gop is not None:
+            taken.append((isinstance(self, CpuQueue), gop.number))
+        return gop
+
+    monkeypatch.setattr(DeviceQueue, "next_gop", noted)
+    monkeypatch.setattr(sharing, "FIRST", 0.0)
+    return taken
+
+
+def run(raw, out, *words):
+    assert main(["encode", str(raw), str(out), "--quiet", "--threads", "6", *words]) == 0
+    return out.read_bytes()
+
+
+@on_gpus
+@pytest.mark.parametrize("words", OPTIONS)
+def test_same_bytes(driver, raw, tmp_path, taken, words, monkeypatch):  # noqa: F811
+    expected = run(raw, tmp_path / "1.264", "--device", "cpu", *words.split())
+    monkeypatch.setattr(shared_gops, "MULTIPROCESSORS_A_THREAD", 1000)
+    monkeypatch.setattr(DeviceQueue, "_takes", lambda self, gop: True)
+    monkeypatch.setattr(CpuQueue, "_takes", lambda self, gop: True)
+    summary = tmp_path / "2.json"
+    assert run(raw, tmp_path / "2.264", "--device", "hybrid", "--json", str(summary), *words.split()) == expected
+    assert {by_cpu for by_cpu, _ in taken} == {False, True}
+    rates = json.loads(summary.read_text())["rates"]
+    assert set(rates) == {"cuda:0", "cpu"} and sum(rate["frames"] for rate in rates.values()) >= FRAMES
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_share(driver, raw, tmp_path, taken, seed, monkeypatch):  # noqa: F811
+    """Either device may refuse a GOP while the other has work, and the CPU may put any back, after any frame."""
+    rng, words = random.Random(seed), OPTIONS[seed % len(OPTIONS)].split()
+    expected = run(raw, tmp_path / "1.264", "--device", "cpu", *words)
+    monkeypatch.setattr(shared_gops, "MULTIPROCESSORS_A_THREAD", 1000)
+    late = []
+    takes = lambda self, gop: not self.other.is_at_work or rng.random() < 0.6
+    monkeypatch.setattr(DeviceQueue, "_takes", takes)
+    monkeypatch.setattr(CpuQueue, "_takes", takes)
+    monkeypatch.setattr(CpuQueue, "_is_late", lambda self, gop: late.append(rng.random() < 0.1) or late[-1])
+    assert run(raw, tmp_path / "2.264", "--device", "hybrid", *words) == expected
+
+
+def test_a_gop_that_was_put_back(driver, raw, tmp_path, taken, monkeypatch):  # noqa: F811
+    """The GPU encodes it again from its first frame."""
+    expected = run(raw, tmp_path / "1.264", "--device", "cpu", "--keyint", "4")
+    monkeypatch.setattr(shared_gops, "MULTIPROCESSORS_A_THREAD", 1000)
+    monkeypatch.setattr(CpuQueue, "_takes", lambda self, gop: gop.number == 1 and (True, 1) not in taken)
+    monkeypatch.setattr(DeviceQueue, "_takes", lambda self, gop: gop.number != 1 or bool(self._queue._again))
+    monkeypatch.setattr(CpuQueue, "_is_late", lambda self, gop: gop.taken == 2)
+    assert run(raw, tmp_path / "2.264", "--device", "hybrid", "--keyint", "4") == expected
+    assert taken.count((True, 1)) == taken.count((False, 1)) == 1
+
+
+def test_a_lost_gpu(driver, raw, tmp_path, taken, monkeypatch, capfd):  # noqa: F811
+    expected = run(raw, tmp_path / "1.264", "--device", "cpu", *OPTIONS[1].split())
+    monkeypatch.setattr(shared_gops, "MULTIPROCESSORS_A_THREAD", 1000)
+    driver.fail_after = driver.launches + 60
+    assert run(raw, tmp_path / "2.264", "--device", "hybrid", *OPTIONS[1].split()) == expected
+    assert "the CPU" in capfd.readouterr().err
+
+
+def test_a_fast_gpu_gets_no_help(driver, raw, tmp_path, taken, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(shared_gops, "MULTIPROCESSORS_A_THREAD", 0)
+    run(raw, tmp_path / "2.264", "--device", "hybrid", "--keyint", "4")
+    assert {by_cpu for by_cpu, _ in taken} == {False}
+
+
+# ---- who takes a GOP, by rates
+LONGEST = 10
+
+
+@pytest.fixture
+def pair():
+    """The queues of a GPU and the CPU; 100 frames in GOPs of ten have come."""
+    queue = GopQueue(2, 1000, 6, ahead=100)
+    on_gpu, on_cpu = DeviceQueue(queue, 1, 100, LONGEST), CpuQueue(queue, 100, LONGEST)
+    on_gpu.other, on_cpu.other = on_cpu, on_gpu
+    for k in range(100):
+        spec = SimpleNamespace(coding_index=k, display_index=k, gop=k // LONGEST, is_idr=k % LONGEST == 0)
+        queue.enter(spec, lambda target: None)
+    queue.end()
+    on_cpu.add_idle(1)
+    yield on_gpu, on_cpu
+    queue.close()
+
+
+def finish(queue, first, last):
+    """Frames of other GOPs are finished."""
+    queue._queue.emit([SimpleNamespace(coding_index=k, is_idr=k % LONGEST == 0) for k in range(first, last)])
+
+
+def test_the_cpu_begins_beside_the_gpu(pair):
+    on_gpu, on_cpu = pair
+    assert on_cpu.next_gop() is None, "the GPU has no work"
+    assert on_gpu.next_gop().number == 0
+    assert on_cpu.next_gop().number == 1
+
+
+@pytest.mark.parametrize("left, takes", ((90, True), (50, True), (40, False), (20, False)))
+def test_the_cpu_takes_what_it_ends_in_time(pair, left, takes):
+    """A GOP takes it a second, and the GPU 0.25: it takes one while the GPU has more than 1 / 0.9 seconds of work."""
+    on_gpu, on_cpu = pair
+    on_gpu.next_gop()
+    on_gpu.rate.value, on_cpu.rate.value = 40.0, 10.0
+    finish(on_gpu, 0, 100 - left)
+    assert (on_cpu.next_gop() is not None) == takes
+
+
+def test_the_faster_device_takes_the_last_gop(pair):
+    on_gpu, on_cpu = pair
+    on_gpu.rate.value, on_cpu.rate.value = 5.0, 10.0
+    assert on_gpu.next_gop() is None, "the CPU is idle, and faster"
+    assert on_cpu.next_gop() is not None
+    assert on_gpu.next_gop() is not None, "the CPU has work for longer"
+
+
+def test_a_late_gop_goes_back(pair):
+    """The CPU became slow: it needs 1.5 s for nine frames, the GPU 1.275 s for all others and this GOP."""
+    on_gpu, on_cpu = pair
+    on_gpu.next_gop()
+    gop = on_cpu.next_gop()
+    on_gpu.rate.value, on_cpu.rate.value = 40.0, 40.0
+    assert len(on_cpu.take(gop, 1)) == 1
+    finish(on_gpu, 20, 70)
+    on_cpu.rate.value = 6.0
+    assert not on_cpu.take(gop, 1) and on_cpu.is_over(gop)
+    assert on_cpu.next_gop() is None, "it would be late again"
+    again = on_gpu.next_gop()
+    assert again is gop and [spec.coding_index for spec, _ in again.waiting] == list(range(10, 20))
+
+
+def test_a_slow_cpu_is_measured_again(pair, monkeypatch):
+    on_gpu, on_cpu = pair
+    clock = [100.0]
+    monkeypatch.setattr(sharing, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    on_gpu.next_gop()
+    gop = on_cpu.next_gop()
+    on_gpu.rate.value, on_cpu.rate.value = 40.0, 4.0
+    on_cpu.take(gop, 1)
+    on_cpu.add_idle(1)
+    assert on_cpu.next_gop() is None
+    clock[0] += sharing.RETRY
+    assert on_cpu.next_gop() is None
+    clock[0] += 0.1
+    assert on_cpu.next_gop() is gop
+
+
+def test_a_rate_is_that_of_the_last_seconds(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(sharing, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    rate = sharing.Rate()
+    rate.begin()
+    values = []
+    for frames in [4] * 30 + [1] * 30:
+        clock[0] += 0.1
+        rate.add(frames)
+        values.append(rate.value)
+    assert values[9] is None and values[11] == pytest.approx(40)
+    assert values[29] == pytest.approx(40) and values[-8] == pytest.approx(10)
+    assert rate.frames == 150 and rate.seconds == pytest.approx(6.0)
+    assert np.isfinite([value for value in values if value is not None]).all()
