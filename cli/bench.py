@@ -112,8 +112,8 @@ def measure(
 ) -> dict[str, Any]:
     """Measure one size: rounds of all devices in random order, so that periodic load of the machine affects all of them.
 
-    hybrid_over_better: the median over rounds of the ratio to the better device's rate in the same round, since other load
-    changes both.
+    hybrid_over_better, hybrid_over_sum: the median over rounds of the ratio to the better device's rate, or to the sum of
+    both, in the same round, since other load changes all.
     """
     seconds: dict[str, list[float]] = {device: [] for device in devices}
     bits, orders = 0.0, random.Random(1)
@@ -132,9 +132,15 @@ def measure(
     single = [device for device in ("cpu", "cuda") if device in fps]
     if "hybrid" in fps and single:
         better = max(single, key=lambda device: fps[device])
-        pairs = zip(by_round["hybrid"], by_round[better], strict=True)
-        row["hybrid_over_better"] = statistics.median(hybrid / other for hybrid, other in pairs)
+        row["hybrid_over_better"] = _ratio(by_round["hybrid"], by_round[better])
+        if len(single) == 2:
+            row["hybrid_over_sum"] = _ratio(by_round["hybrid"], [a + b for a, b in zip(by_round["cpu"], by_round["cuda"])])
     return row
+
+
+def _ratio(rates: Sequence[float], others: Sequence[float]) -> float:
+    """The median of the rounds' ratios."""
+    return statistics.median(rate / other for rate, other in zip(rates, others, strict=True))
 
 
 def predict(size: tuple[int, int], devices: Sequence[str], args: argparse.Namespace) -> dict[str, float]:
@@ -157,10 +163,11 @@ def line(row: dict[str, Any], devices: Sequence[str]) -> str:
 
 def table(rows: Sequence[dict[str, Any]], devices: Sequence[str]) -> list[str]:
     """The table: frames a second, spread of the rounds, and predictions, if there are any."""
-    ratio = any("hybrid_over_better" in row for row in rows)
+    ratios = {"hybrid_over_better": "hybrid/better", "hybrid_over_sum": "hybrid/sum"}
+    ratios = {name: f"{head:>15}" for name, head in ratios.items() if any(name in row for row in rows)}
     has_predictions = any("predicted_encode_fps" in row for row in rows)
     heads = "".join(f"{device:>16}" + f"{'predicted':>11}{'off':>9}" * has_predictions for device in devices)
-    lines = [f"{'size':>10}" + heads + ("  hybrid/better" if ratio else "")]
+    lines = [f"{'size':>10}" + heads + "".join(ratios.values())]
     for row in rows:
         cells = ""
         for device in devices:
@@ -169,7 +176,7 @@ def table(rows: Sequence[dict[str, Any]], devices: Sequence[str]) -> list[str]:
                 cells += f"{row['predicted_encode_fps'][device]:11.1f}{row['predicted_off_percent'][device]:+8.1f}%"
             else:
                 cells += 20 * " " * has_predictions
-        cells += f"{row['hybrid_over_better']:15.2f}" if "hybrid_over_better" in row else ""
+        cells += "".join(f"{row[name]:15.2f}" for name in ratios if name in row)
         lines.append(f"{row['size']:>10}{cells}".rstrip())
     return lines
 

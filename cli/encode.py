@@ -15,6 +15,7 @@ from ..encoder.files.opening import open_inputs
 from ..encoder.files.output import SEGMENT_SECONDS, check_distinct, is_playlist
 from ..encoder.files.timecodes import TimesOfFile, read_timecodes
 from ..encoder.files.video import Source, VideoFormat, check_input_res, take_over
+from ..encoder.gops.shared_gops import shares_gops
 from ..encoder.prepare_kernels import prepare
 from ..encoder.session import Session, open_session
 from ..encoder.settings.config import Config
@@ -230,6 +231,8 @@ def print_plan(run: Run, config: Config, verbose: bool) -> None:
     if verbose:
         from ..encoder.settings.device_prediction import planned  # the planner
 
+        if several_gops(run.source, config) and shares_gops(config):
+            run.info("plan: GOPs of the file on the GPU and the CPU by measured rates; if it is one GOP, rows of each frame:")
         run.planned = planned(config.coding, config.machine)
         if run.planned is None:
             run.info("plan: this machine was not measured, so nothing is predicted; h264lite tune does it")

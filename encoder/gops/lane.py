@@ -17,10 +17,15 @@ if TYPE_CHECKING:
 
 
 class LaneQueue(Protocol):
-    """What lanes ask of a queue: GopQueue, or ChunkQueue in a worker process."""
+    """What lanes ask of a queue: GopQueue, one of the queues of sharing.py, or ChunkQueue in a worker process."""
 
-    closing: bool  # lanes end at once
-    changes: int  # number of changes, for which lanes may wait
+    @property
+    def closing(self) -> bool:
+        """Whether lanes end at once."""
+
+    @property
+    def changes(self) -> int:
+        """The number of changes, for which lanes may wait."""
 
     def next_gop(self) -> Gop | None:
         """The next waiting GOP for a lane; None: there is none now."""

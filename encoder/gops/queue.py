@@ -171,8 +171,9 @@ class GopQueue:
 
     # ---- for a lane
     def next_gop(self, takes: Callable[[Gop], bool] = lambda gop: True) -> Gop | None:
-        """The next waiting GOP, unless it is more than 2 x lanes GOPs ahead of the frames finished in order. takes: whether the
-        lane takes this GOP.
+        """The next waiting GOP, unless it is more than 2 x lanes GOPs ahead of the frames finished in order.
+
+        takes: whether the lane takes this GOP.
         """
         with self._changed:
             number, is_again = self._next_gop, bool(self._again)

@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 THREADS_OF_THE_GPU = 2  # which the CPU's lane leaves: one decides, one starts the GPU's work
 # Of a GPU for each thread of the CPU: with more the CPU would encode less than one part in SLOWEST of the GPU's frames
 MULTIPROCESSORS_A_THREAD = 2.5
+PINNED_ROWS = {"rows_gpu", "rows_cpu"}  # of a tuning file that asks for rows
 GOPS_AHEAD = 32  # that the GPU may begin while the CPU encodes one
 
 
 def shares_gops(config: Config) -> bool:
     """Whether the GOPs of an input that can be read in any order go to a GPU and the CPU, in place of rows of each frame."""
-    machine = config.machine
-    by_plan = machine.device == "hybrid" and machine.split is None and machine.gops == 0
-    return by_plan and not machine.waits_for_packets and config.rate.first_pass is None and machine.threads > THREADS_OF_THE_GPU
+    machine, pins = config.machine, set() if config.machine.tuning is None else set(config.machine.tuning.pins)
+    is_planned = machine.device == "hybrid" and machine.split is None and machine.gops == 0 and not pins & PINNED_ROWS
+    in_order = machine.waits_for_packets or config.rate.first_pass is not None
+    return is_planned and not in_order and machine.threads > THREADS_OF_THE_GPU
 
 
 class SharedGops(Gops):
@@ -47,7 +49,8 @@ class SharedGops(Gops):
 
     def _start(self, lanes: int, longest: int, keep: bool, say: Callable[[str], None], trace: Trace | None) -> None:
         make = partial(_pipeline, self.lanes, keep, say, trace)
-        on_gpu, on_cpu = DeviceQueue(self.queue, lanes - 1, self._frames, longest), CpuQueue(self.queue, self._frames, longest)
+        on_gpu = DeviceQueue(self.queue, lanes - 1, self._frames, longest)
+        on_cpu = CpuQueue(self.queue, self._frames, longest)
         on_gpu.other, on_cpu.other = on_cpu, on_gpu
         self._queues = {self.config.machine.devices[0]: on_gpu, "cpu": on_cpu}
         on_cpu.add_idle(1)

@@ -543,7 +543,9 @@ def test_bench_compares_both_with_the_better_one(monkeypatch):
     row = bench_command.measure((16, 16), ("cpu", "cuda", "hybrid"), [], given)
     assert row["hybrid_over_better"] == pytest.approx(1.3) and row["encode_fps"]["hybrid"] == pytest.approx(120)
     assert row["encode_fps_by_round"] == {name: pytest.approx(values) for name, values in rates.items()}
-    assert "1.30" in bench_command.table([row], ("cpu", "cuda", "hybrid"))[1]
+    assert row["hybrid_over_sum"] == pytest.approx(130 / 150)
+    head, line = bench_command.table([row], ("cpu", "cuda", "hybrid"))
+    assert head.split()[-2:] == ["hybrid/better", "hybrid/sum"] and line.split()[-2:] == ["1.30", "0.87"]
 
 
 def test_bench_says_how_far_predictions_are_off(quick, gpu, tmp_path, capfd):

@@ -1,4 +1,4 @@
-"""GOPs of a file on a GPU and the CPU at once: the same bytes whoever takes which, by which rates, and whatever is put back."""
+"""GOPs of a file on a GPU and the CPU at once: the same bytes whoever takes which and whatever is put back; who takes one."""
 
 import json
 import random
@@ -71,7 +71,10 @@ def test_any_share(driver, raw, tmp_path, taken, seed, monkeypatch):  # noqa: F8
     expected = run(raw, tmp_path / "1.264", "--device", "cpu", *words)
     monkeypatch.setattr(shared_gops, "MULTIPROCESSORS_A_THREAD", 1000)
     late = []
-    takes = lambda self, gop: not self.other.is_at_work or rng.random() < 0.6
+
+    def takes(self, gop):
+        return not self.other.is_at_work or rng.random() < 0.6
+
     monkeypatch.setattr(DeviceQueue, "_takes", takes)
     monkeypatch.setattr(CpuQueue, "_takes", takes)
     monkeypatch.setattr(CpuQueue, "_is_late", lambda self, gop: late.append(rng.random() < 0.1) or late[-1])
