@@ -1,12 +1,15 @@
 """GOPs of a file on a GPU and the CPU at once: the same bytes whoever takes which and whatever is put back; who takes one."""
 
 import json
+import os
 import random
+import signal
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from h264lite.cli.cli import main
+from h264lite.cli.interrupt import INTERRUPTED
 from h264lite.encoder.gops import shared_gops, sharing
 from h264lite.encoder.gops.queue import GopQueue
 from h264lite.encoder.gops.sharing import CpuQueue, DeviceQueue
@@ -98,6 +101,44 @@ def test_a_lost_gpu(driver, raw, tmp_path, taken, monkeypatch, capfd):  # noqa: 
     driver.fail_after = driver.launches + 60
     assert run(raw, tmp_path / "2.264", "--device", "hybrid", *OPTIONS[1].split()) == expected
     assert "the CPU" in capfd.readouterr().err
+
+
+def test_reports(driver, raw, tmp_path, taken, monkeypatch, capfd):  # noqa: F811
+    """Rows, reconstruction and timeline are those of one device, and the plan is told."""
+    files = {name: (tmp_path / f"1.{name}", tmp_path / f"2.{name}") for name in ("csv", "yuv")}
+    words = [["--csv", str(files["csv"][k]), "--dump-yuv", str(files["yuv"][k]), "--keyint", "4"] for k in (0, 1)]
+    expected = run(raw, tmp_path / "1.264", "--device", "cpu", *words[0])
+    monkeypatch.setattr(shared_gops, "MULTIPROCESSORS_A_THREAD", 1000)
+    monkeypatch.setattr(CpuQueue, "_takes", lambda self, gop: True)
+    out, trace = str(tmp_path / "2.264"), tmp_path / "trace.json"
+    command = ["encode", str(raw), out, "--device", "hybrid", "--threads", "6", "--verbose", "--trace", str(trace), *words[1]]
+    assert main(command) == 0
+    assert (tmp_path / "2.264").read_bytes() == expected
+    assert all(one.read_bytes() == two.read_bytes() for one, two in files.values())
+    said = capfd.readouterr().err
+    assert "plan: GOPs of the file on the GPU and the CPU" in said and "cpu: " in said and "cuda:0: " in said
+    assert "gop lane 1, " in trace.read_text()
+
+
+def test_an_interrupt(driver, raw, tmp_path, taken, monkeypatch):  # noqa: F811
+    """The file ends with a whole frame, and is the beginning of the whole stream."""
+    expected = run(raw, tmp_path / "1.264", "--device", "cpu", *OPTIONS[1].split())
+    monkeypatch.setattr(shared_gops, "MULTIPROCESSORS_A_THREAD", 1000)
+    monkeypatch.setattr(CpuQueue, "_takes", lambda self, gop: True)
+    emit, count, once = DeviceQueue.emit, [], iter([True])
+
+    def emit_and_interrupt(self, done):
+        count.extend(done)
+        if len(count) >= 9 and next(once, False):
+            os.kill(os.getpid(), signal.SIGINT)
+        emit(self, done)
+
+    monkeypatch.setattr(DeviceQueue, "emit", emit_and_interrupt)
+    out = tmp_path / "2.264"
+    words = ["encode", str(raw), str(out), "--quiet", "--threads", "6", "--device", "hybrid", *OPTIONS[1].split()]
+    assert main(words) == INTERRUPTED
+    stream = out.read_bytes()
+    assert 0 < len(stream) <= len(expected) and expected.startswith(stream)
 
 
 def test_a_fast_gpu_gets_no_help(driver, raw, tmp_path, taken, monkeypatch):  # noqa: F811
