@@ -1,12 +1,12 @@
 """`h264lite tune`: measures stages, copies and settings on this machine and writes a tuning file."""
 
-import math
 import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from ..scheduler.devices import (
 )
 from ..scheduler.hybrid.simulate import predict
 from ..scheduler.hybrid.tuning.models import CPU, Curve, Link, Models
+from ..scheduler.hybrid.tuning.rates import EncodeTraits, Rates
 from ..scheduler.hybrid.tuning.tuning_file import (
     MOST_GOPS,
     MOST_THREADS,
@@ -40,44 +41,66 @@ from ..scheduler.hybrid.tuning.tuning_file import (
     pins_of,
     save,
 )
+from .measuring.budget import Step, Window, run_steps
 from .measuring.calibrate import calibrated
 from .measuring.links import measure as measure_link
-from .measuring.measure import LEAST_FRAMES, MOST_FRAMES, SIZES, WARM, Samples, TimedEncode, frames_for, of_clip, watch
-from .measuring.measure_gops import gop_rate
+from .measuring.measure import (
+    LEAST_FRAMES,
+    QP,
+    SIZES,
+    WARM,
+    Samples,
+    TimedEncode,
+    frames_for,
+    of_clip,
+    settings,
+    synthetic,
+    watch,
+)
+from .measuring.measure_gops import GOP, GOP_ON_GPU, WARM_GOPS, WITHOUT, encode_rate, gop_rate
 
 GPU = "cuda:0"
 CHOICES_AT = (1280, 720)  # size for threads and streams; for GOPs without a GPU
 GOPS_AT = (1920, 1080)  # size for GOPs at once and tiles: with one GOP the GPU, not the host, is the bottleneck there
 STREAMS = {4: "four streams", 1: "one stream"}  # one stream saves event calls on the host
 TILE_ROWS = {rows: f"tiles of {rows} macroblock rows" for rows in (Device.tile_rows, 2)}  # one row suits many references
-TURNS = 2
+TURNS, LONG = 2, 40.0  # turns of the values of a setting, if there are so many seconds in all; else one
 UNSTEADY = 0.1  # of a time, up or down: a larger spread is reported
 NEEDED_SPEEDUP = 1.02  # times as fast as the default, or the default stays
 RUNS = 5  # encodes on a GPU at a size, of which the median counts: rates differ between encodes and over minutes
+RATE_SIZES = ((1920, 1080), (1280, 720))
+P_FRAMES = EncodeTraits(False, True, True)  # of the encodes at all sizes
+# label, options and traits of the encodes whose rates are measured
+ENCODES: tuple[tuple[str, Mapping[str, Any], EncodeTraits], ...] = (
+    ("defaults", {}, EncodeTraits(True, True, True)),
+    ("Baseline at QP 27", {"profile": "baseline", "qp": QP}, EncodeTraits(False, False, False)),
+    ("QP 27 without B frames", {"qp": QP, "bframes": 0}, P_FRAMES),
+)
+RATE_FRAMES = 8  # that they take at least, as time of P frames: some are faster
+START = 0.5  # seconds of Python's start, and to write the file
 _BAR = 24
 
 
 class Bar:
-    """The progress: a bar on a terminal, else a line for each step."""
+    """The progress, in time: a bar on a terminal, else a line for each step."""
 
-    def __init__(self, steps: int, quiet: bool) -> None:
-        self.steps, self.done, self.quiet = steps, 0, quiet
+    def __init__(self, seconds: float, quiet: bool) -> None:
+        self.seconds, self.quiet, self.last = seconds, quiet, ""
         self.live = sys.stderr.isatty()
         self.begin = time.monotonic()
 
     def step(self, text: str) -> None:
         """Report the start of a step."""
-        if self.quiet:
+        if self.quiet or text == self.last:
             return
-        seconds = time.monotonic() - self.begin
+        self.last, seconds = text, time.monotonic() - self.begin
+        line = f"{seconds:3.0f} of {self.seconds:.0f} s  {text}"
         if self.live:
-            filled = _BAR * self.done // self.steps
+            filled = min(_BAR, int(_BAR * seconds / self.seconds))
             columns = shutil.get_terminal_size().columns
-            line = f"[{'#' * filled}{'.' * (_BAR - filled)}] {self.done}/{self.steps} {seconds:3.0f} s  {text}"
-            print_line("\r" + line[: columns - 1].ljust(columns - 1), "")
+            print_line("\r" + f"[{'#' * filled}{'.' * (_BAR - filled)}] {line}"[: columns - 1].ljust(columns - 1), "")
         else:
-            print_line(f"[{self.done + 1}/{self.steps}] {seconds:3.0f} s  {text}")
-        self.done += 1
+            print_line(line)
 
     def close(self) -> None:
         """Clear the line."""
@@ -89,9 +112,14 @@ class Bar:
 class Measured:
     """The encodes of a device at a size; on a GPU also one with events around stages."""
 
-    frames: Sequence[Planes]
+    size: tuple[int, int]
     runs: list[TimedEncode]
     timed: TimedEncode | None = None
+
+    @property
+    def device(self) -> str:
+        """Its name."""
+        return self.runs[0].device
 
     @property
     def middle(self) -> TimedEncode:
@@ -107,7 +135,7 @@ class Measured:
 
 @dataclass
 class Tune:
-    """The measurements. seconds: for all of them together."""
+    """The measurements. seconds: for all of them together; gpus: names of the GPUs, to see which are alike."""
 
     devices: list[str]
     sizes: Sequence[tuple[int, int]]
@@ -115,88 +143,197 @@ class Tune:
     threads: int
     bar: Bar
     clip: Callable[[int], list[Planes]] | None = None
-    chosen: dict[str, int] = field(default_factory=dict)
+    gpus: Sequence[str] = ()
+    tried: dict[str, dict[int, float]] = field(default_factory=dict)  # frames a second by setting and value
     measured: list[Measured] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
+    rates: Rates = field(default_factory=Rates)
+    lines: list[str] = field(default_factory=list)  # of the report, after the table: rates, and what was left out
+    gop: int = GOP  # frames of a GOP where several are encoded at once
+    _frames: dict[tuple[int, int], list[Planes]] = field(default_factory=dict)
+    _largest: dict[str, TimedEncode] = field(default_factory=dict)  # by device: the last encode of the most macroblocks
 
     def run(self) -> Models:
-        """Run all measurements; return the models."""
-        gpus = [device for device in self.devices if device != CPU]
-        runs = len(self.sizes) * (1 + 2 * bool(gpus)) + self.choices()
-        self.each = self.seconds / max(1, runs)
-        self.chosen["threads"] = self.choose_threads()
-        if gpus:
-            self.chosen["streams"] = self.choose("streams", CHOICES_AT, STREAMS)
-            self.chosen["tile_rows"] = self.choose("tile_rows", GOPS_AT, TILE_ROWS)
-        self.chosen["gops"] = self.choose_gops()
-        for size in self.sizes:
-            frames = frames_for(*size, self.clip)
-            for device in self.devices[:2]:  # the CPU and the first GPU
-                self.measure(device, frames)
-        for _ in range(1, RUNS if gpus else 1):
-            self.again()
+        """Run all measurements; return the models. Error if none of them has times of stages."""
+        end = time.perf_counter() + self.seconds - START
         links: dict[tuple[str, str], Link] = {}
-        for ordinal in range(len(gpus)):
-            self.bar.step(f"copies between {CPU} and cuda:{ordinal}")
+        for ordinal, device in enumerate(self.devices[1:]):
+            self.bar.step(f"copies between {CPU} and {device}")
             links |= measure_link(ordinal)
-        samples = self.samples()
+        run_steps(self.steps(), end, self.bar.step, lambda label: self.lines.append(f"{label}: left out, no time"))
+        for some in self.measured:
+            self.rates.add(some.device, P_FRAMES, some.middle.macroblocks, 1 / some.middle.frame)
+        for device, first in self.alike().items():
+            rows = [(traits, points) for (of, traits), points in self.rates.points.items() if of == first]
+            self.rates.points |= {(device, traits): points for traits, points in rows}
+        self.measured = [some for some in self.measured if some.device == CPU or some.timed is not None]
+        if not self.measured:
+            raise Error("nothing was measured: " + "; ".join(self.lines[:2]))
         stages = {
             key: Curve.measured([(n, t) for n, t, _ in points], min(one_thread for _, _, one_thread in points))
-            for key, points in samples.points.items()
+            for key, points in self.samples().points.items()
         }
         models = Models(stages, links, self.chosen["threads"], self.chosen.get("streams", 4))
-        for device in gpus[:1]:
-            models = calibrated(models, device, [encode for encode in self.watched if encode.device == device])
-        for device in gpus[1:]:  # GPUs alike: the first one's values hold
-            models.stages |= {(name, device): curve for (name, of), curve in models.stages.items() if of == gpus[0]}
+        models = calibrated(models, GPU, [encode for encode in self.watched if encode.device == GPU])
+        for device in self.devices[2:]:  # GPUs alike: the first one's values hold
+            models.stages |= {(name, device): curve for (name, of), curve in models.stages.items() if of == GPU}
         return models
 
-    def choices(self) -> int:
-        """The number of runs that compare settings."""
-        of_gpu = TURNS * (len(STREAMS) + len(TILE_ROWS)) + len(self.lanes())
-        return 2 * (self.threads >= 4) + len(self.lanes()) + (of_gpu if GPU in self.devices else 0)
+    def steps(self) -> list[Step]:
+        """All measurements, in order: settings, sizes, rates."""
+        steps = self.choices()
+        for size in self.sizes:
+            for device in self.devices[:2]:  # the CPU and the first GPU
+                label, least = f"{size[0]}x{size[1]} on {device}", partial(self.least, device, size)
+                steps.append(Step(label, 2 - (device == GPU), partial(self.measure, device, size), least))
+                if device == GPU:
+                    steps.append(Step(f"{label}, stage by stage", 1, partial(self.time_stages, size), least))
+        for size in (RUNS - 1) * [*self.sizes] if GPU in self.devices else ():
+            least = partial(self.least, GPU, size)
+            steps.append(Step("all sizes again", 0.25, partial(self.again, size), least, is_extra=True))
+        devices = sorted(set(self.alike().values()))
+        for size in self.sizes if self.clip else RATE_SIZES:
+            for label, options, traits in ENCODES:
+                for device in devices if traits != P_FRAMES else devices[2:]:
+                    run = partial(self.measure_rate, label, options, traits, device, size)
+                    least = partial(self.least, device, size, RATE_FRAMES)
+                    steps.append(Step(f"{label}, {size[0]}x{size[1]} on {device}", 2, run, least))
+        return [step._replace(run=partial(self.guarded, step)) for step in steps]
 
-    def measure(self, device: str, frames: Sequence[Planes]) -> None:
-        """Measure one device at one size; skipped if even the fewest frames would take too long."""
-        height, width = frames[0][0].shape
-        label = f"{width}x{height} on {device}"
-        before = [some.runs[0] for some in self.measured if some.runs[0].device == device]
-        if before:
-            grows = width * height / 256 / before[-1].macroblocks
-            if before[-1].frame * grows * (WARM + LEAST_FRAMES) > max(4 * self.each, 0.25 * self.seconds):
-                self.skipped.append(f"{label}: left out, would take too long")
-                self.bar.step(self.skipped[-1])
-                self.bar.done += device != CPU
-                return
-        self.bar.step(label)
+    def guarded(self, step: Step, window: Window) -> None:
+        """Run a step; frames of a size may not fit in a GPU's memory, which is no reason to end."""
         try:
-            measured = self.watch(device, frames, self.each if device == CPU else self.each / RUNS)
+            step.run(window)
         except DeviceLost:
             raise
-        except Error as error:  # frames of this size do not fit
-            self.bar.done += device != CPU
-            self.skipped.append(f"{label}: {error}")
-            return
-        self.measured.append(Measured(frames, [measured]))
-        if device != CPU:
-            self.bar.step(f"{label}, stage by stage")
-            self.measured[-1].timed = self.watch(device, frames, self.each, most=400, timed=True)
+        except Error as error:
+            self.lines.append(f"{step.label}: {error}")
 
-    def again(self) -> None:
-        """Repeat a GPU's encodes at sizes that do not take long: all sizes in each repetition, since other load of the
-        machine lasts longer than an encode.
-        """
-        self.bar.step("all sizes again")
-        for some in self.measured:
-            first, seconds = some.runs[0], self.each / RUNS
-            if some.timed is not None and first.frame * (WARM + LEAST_FRAMES) < seconds:
-                some.runs.append(self.watch(first.device, some.frames, seconds))
+    def alike(self) -> dict[str, str]:
+        """The device whose rates hold for a device: the first one of this name."""
+        first: dict[str, str] = {}
+        names = [*self.gpus, *(len(self.devices) - 1 - len(self.gpus)) * [""]]
+        return {CPU: CPU} | {device: first.setdefault(name, device) for device, name in zip(self.devices[1:], names)}
+
+    # ---- settings
+    def choices(self) -> list[Step]:
+        """What compares settings, the usual value first."""
+        turns = TURNS if self.seconds >= LONG else 1
+        device, size = (GPU, GOPS_AT) if GPU in self.devices else (CPU, CHOICES_AT)
+        steps = []
+        if self.threads >= 4:  # all CPUs of the process, or half if that is faster, as with two threads a core
+            labels = {threads: f"{threads} threads" for threads in (self.threads, self.threads // 2)}
+            steps += self.compare("threads", labels, 1, partial(self.fps, "threads", device, CHOICES_AT))
+        if device == GPU:
+            steps += self.compare("streams", STREAMS, turns, partial(self.fps, "streams", GPU, CHOICES_AT))
+            steps += self.compare("tile_rows", TILE_ROWS, turns, partial(self.fps, "tile_rows", GPU, GOPS_AT))
+        labels = {lanes: f"{lanes} GOP{'s' * (lanes > 1)} at once on {device}" for lanes in self.lanes()}
+        run, least = partial(self.gops_fps, device, size), partial(self.gops_least, device, size)
+        return steps + self.compare("gops", labels, turns if device == GPU else 1, run, least)
+
+    def compare(
+        self, name: str, labels: Mapping[int, str], turns: int, run: Callable[[int, Window], float],
+        least: Callable[[int], float] = lambda value: 0.0,
+    ) -> list[Step]:  # fmt: skip
+        """A step for each value of a setting, by turns. run: frames a second with a value; least: see Step."""
+
+        def measure(value: int, window: Window) -> None:
+            rates = self.tried.setdefault(name, {})
+            rates[value] = max(run(value, window), rates.get(value, 0.0))
+
+        weight = 2 if name == "gops" else 1
+        return [
+            Step(label, weight, partial(measure, value), partial(least, value), is_extra=turn > 0)
+            for turn in range(turns)
+            for value, label in labels.items()
+        ]
+
+    def fps(self, name: str, device: str, size: tuple[int, int], value: int, window: Window) -> float:
+        """Frames a second with a value of a setting."""
+        return 1 / self.watch(device, size, window, self.chosen | {name: value}).frame
+
+    def lanes(self) -> list[int]:
+        """The numbers of GOPs at once to try."""
+        if GPU in self.devices:
+            return [1, 2, 3, 4] if self.threads >= 4 else [1, 2]
+        return sorted({1, min(max(1, self.threads // 2), MOST_GOPS), min(self.threads, MOST_GOPS)})
+
+    def gops_fps(self, device: str, size: tuple[int, int], lanes: int, window: Window) -> float:
+        """Frames a second of GOPs at once. On a GPU the first measurement decides how long they are: as the time allows."""
+        frame = self.least(device, size, 1)
+        if device != CPU and frame and "gops" not in self.tried:
+            fit = int(window.left(0.0) / (frame * (WARM_GOPS + 1) * self.lanes()[-1]))
+            self.gop = min(max(fit, GOP), GOP_ON_GPU)
+        return gop_rate(device, self.frames(size), self.chosen["threads"], lanes, window, self.chosen, self.gop)
+
+    def gops_least(self, device: str, size: tuple[int, int], lanes: int) -> float:
+        """The least seconds of `gops_fps`."""
+        return self.least(device, size, lanes * self.gop * (1 if device == CPU else WARM_GOPS + 1))
+
+    @property
+    def chosen(self) -> dict[str, int]:
+        """The settings, by what was measured so far."""
+        usual = {"threads": self.threads}
+        if GPU in self.devices:
+            usual |= {"streams": next(iter(STREAMS)), "tile_rows": next(iter(TILE_ROWS))}
+        return usual | {name: self.best(rates) for name, rates in self.tried.items() if len(rates) > 1}
+
+    def best(self, rates: Mapping[int, float]) -> int:
+        """The first value that is about as fast as the fastest."""
+        return next(value for value, rate in rates.items() if rate * NEEDED_SPEEDUP >= max(rates.values()))
+
+    # ---- encodes
+    def frames(self, size: tuple[int, int]) -> list[Planes]:
+        """Frames of a size, or of the clip."""
+        if size not in self._frames:
+            self._frames[size] = frames_for(*size, self.clip)
+        return self._frames[size]
+
+    def least(self, device: str, size: tuple[int, int], frames: int = WARM + LEAST_FRAMES) -> float:
+        """The seconds of some frames, by the last encode of the most macroblocks; 0: not known."""
+        largest, (width, height) = self._largest.get(device), self.sizes[0] if self.clip else size
+        return largest.frame * frames * width * height / (largest.width * largest.height) if largest else 0.0
 
     def watch(
-        self, device: str, frames: Sequence[Planes], seconds: float, most: int = MOST_FRAMES, timed: bool = False
+        self, device: str, size: tuple[int, int], window: Window, choices: Mapping[str, int] | None = None, **more: Any
     ) -> TimedEncode:
-        """Run an encode with the chosen settings; timed: with events around stages."""
-        return watch(device, frames, self.chosen["threads"], seconds, most, timed, gpu_choices=self.chosen)
+        """Run an encode with these settings, or those chosen."""
+        choices = choices or self.chosen
+        encode = watch(device, self.frames(size), choices["threads"], window, gpu_choices=choices, **more)
+        if device not in self._largest or encode.macroblocks >= self._largest[device].macroblocks:
+            self._largest[device] = encode
+        return encode
+
+    def measure(self, device: str, size: tuple[int, int], window: Window) -> None:
+        """Measure one device at one size."""
+        self.measured.append(Measured(size, [self.watch(device, size, window)]))
+
+    def of_gpu(self, size: tuple[int, int]) -> Measured | None:
+        """What was measured at a size on the GPU."""
+        return next((some for some in self.measured if some.device == GPU and some.size == size), None)
+
+    def time_stages(self, size: tuple[int, int], window: Window) -> None:
+        """Encode once more on the GPU, with events around stages."""
+        some = self.of_gpu(size)
+        if some is not None:
+            some.timed = self.watch(GPU, size, window, most=400, gpu_clock=True)
+
+    def again(self, size: tuple[int, int], window: Window) -> None:
+        """Repeat an encode on the GPU: all sizes before the next repetition, since other load of the machine lasts longer
+        than an encode.
+        """
+        some = self.of_gpu(size)
+        if some is not None and some.timed is not None:
+            some.runs.append(self.watch(GPU, size, window))
+
+    def measure_rate(
+        self, label: str, options: Mapping[str, Any], traits: EncodeTraits, device: str, size: tuple[int, int], window: Window
+    ) -> None:
+        """Measure the rate of encodes with these options."""
+        frames = self.frames(size)
+        rate = encode_rate(device, frames, self.chosen["threads"], window, self.chosen, **options)
+        height, width = frames[0][0].shape
+        self.rates.add(device, traits, -(-width // 16) * -(-height // 16), rate)
+        self.lines.append(f"{width}x{height} {device:>7} {rate:8.1f} fps, {label}")
 
     @property
     def watched(self) -> list[TimedEncode]:
@@ -212,45 +349,6 @@ class Tune:
             else:
                 samples.add_gpu(some.middle, some.timed)
         return samples
-
-    def choose_threads(self) -> int:
-        """All CPUs of the process, or half if that is faster, as with two threads a core; on the GPU if there is one."""
-        if self.threads < 4:
-            return self.threads
-        frames, rates = frames_for(*CHOICES_AT, self.clip), {}
-        for threads in (self.threads, self.threads // 2):
-            self.bar.step(f"{threads} threads")
-            device = GPU if GPU in self.devices else CPU
-            rates[threads] = 1 / watch(device, frames, threads, self.each, gpu_choices={}).frame
-        return self.threads // 2 if rates[self.threads // 2] > NEEDED_SPEEDUP * rates[self.threads] else self.threads
-
-    def choose(self, name: str, size: tuple[int, int], values: Mapping[int, str]) -> int:
-        """A setting of a GPU: the first of `values`, unless another one is faster. Each is tried TURNS times, alternating."""
-        frames, seconds = frames_for(*size, self.clip), dict.fromkeys(values, math.inf)
-        for value, label in TURNS * [*values.items()]:
-            self.bar.step(label)
-            choices = self.chosen | {name: value}
-            measured = watch(GPU, frames, self.chosen["threads"], self.each, gpu_choices=choices)
-            seconds[value] = min(seconds[value], measured.frame)
-        usual, best = next(iter(values)), min(seconds, key=lambda value: seconds[value])
-        return best if seconds[best] * NEEDED_SPEEDUP < seconds[usual] else usual
-
-    def lanes(self) -> list[int]:
-        """The numbers of GOPs at once to try."""
-        if GPU in self.devices:
-            return [1, 2, 3, 4] if self.threads >= 4 else [1, 2]
-        return sorted({1, min(max(1, self.threads // 2), MOST_GOPS), min(self.threads, MOST_GOPS)})
-
-    def choose_gops(self) -> int:
-        """The number of GOPs at once on the GPU, two alternating runs each; without a GPU on the CPU."""
-        device, size, turns = (GPU, GOPS_AT, 2) if GPU in self.devices else (CPU, CHOICES_AT, 1)
-        frames, rates = frames_for(*size, self.clip), dict.fromkeys(self.lanes(), 0.0)
-        for lanes in turns * self.lanes():
-            self.bar.step(f"{lanes} GOP{'s' if lanes > 1 else ''} at once on {device}")
-            rate = gop_rate(device, frames, self.chosen["threads"], lanes, self.each, self.chosen)
-            rates[lanes] = max(rates[lanes], rate)
-        best = max(rates.values())
-        return min(lanes for lanes, rate in rates.items() if rate * NEEDED_SPEEDUP >= best)
 
     def report(self, models: Models) -> list[str]:
         """Frames a second by size and device, measured and predicted by the models. Predictions are no more exact than the
@@ -269,7 +367,7 @@ class Tune:
         apart = max((some.spread / 2 for some in self.measured), default=0.0)
         if apart > UNSTEADY:
             lines.append(f"Encodes differed by up to {100 * apart:.0f} % up and down: predictions hold no better here")
-        return [*lines, *self.skipped]
+        return [*lines, *self.lines]
 
 
 def run_tune(
@@ -285,10 +383,8 @@ def run_tune(
     devices = [CPU] if missing else [CPU, *(f"cuda:{k}" for k in range(count_gpus()))]
     log = (lambda text: None) if quiet else (lambda text: print_line(f"h264lite tune: {text}"))
     log(f"{machine.processor}, {machine.cores} cores, {machine.simd}; " + (missing or ", ".join(machine.gpus)))
-    if will_compile():
-        log(f"compiled in {compile_for():.0f} s, not counted")
-    if not missing and cuda_kernels_will_compile():
-        log("first run on this GPU: its kernels are compiled, once; up to a minute, not counted")
+    compile_first(not missing, log)
+    begin = time.monotonic()
     read = None
     if clip is not None:
         frames = of_clip(clip, 16, input_res)
@@ -297,9 +393,8 @@ def run_tune(
         height, width = frames[0][0].shape
         sizes, read = [(width, height)], lambda count: frames[:count]
         log(f"only {width}x{height}, the clip's size: other sizes follow in proportion")
-    begin = time.monotonic()
-    tune = Tune(devices, sizes, seconds, min(machine.cores, MOST_THREADS), Bar(0, quiet), read)
-    tune.bar.steps = len(sizes) * (1 + 2 * (not missing)) + (RUNS - 1) * (not missing) + len(devices) - 1 + tune.choices()
+    threads = min(machine.cores, MOST_THREADS)
+    tune = Tune(devices, sizes, seconds, threads, Bar(seconds, quiet), read, machine.gpus)
     try:
         models = tune.run()
     except (DeviceUnavailable, DeviceMemoryError, GpuLost) as error:
@@ -311,7 +406,7 @@ def run_tune(
         f"Measured in {spent:.0f} s on {'the clip ' + clip if clip else 'synthetic frames'}; medians of P frames.",
         *tune.report(models),
     ]
-    tuning = Tuning(machine, models, now(), tune.chosen, kept_pins(path, log), report=tuple(report))
+    tuning = Tuning(machine, models, now(), tune.chosen, kept_pins(path, log), report=tuple(report), rates=tune.rates)
     try:
         save(tuning, path)
     except OSError as error:
@@ -321,6 +416,22 @@ def run_tune(
     log(", ".join(f"{name} {value}" for name, value in tune.chosen.items()))
     log(f"written: {path}" + ("" if out else ", which encodes use from now on"))
     return 0
+
+
+def compile_first(gpu: bool, log: Callable[[str], object]) -> None:
+    """Compile the kernels that the caches lack, before the time counts. gpu: whether there is one."""
+    begin = time.monotonic()
+    configs = [settings(CPU, 32, 32, 1, {}, **WITHOUT | options) for _, options, _ in ENCODES]
+    missing = [config for config in configs if will_compile(config)]
+    if gpu and cuda_kernels_will_compile(True):
+        log("the GPU's kernels are compiled, once; up to a minute")
+        for _, options, _ in ENCODES:
+            encode_rate(GPU, synthetic(32, 32, 2), 1, Window(0.0), {}, **options)
+    elif not missing:
+        return
+    for config in missing:
+        compile_for(config)
+    log(f"compiled in {time.monotonic() - begin:.0f} s, in addition to the seconds of the measurements")
 
 
 def tuning_path(out: str | None) -> Path:

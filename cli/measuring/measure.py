@@ -16,6 +16,7 @@ from ...encoder.pipeline import Pipeline
 from ...encoder.settings.config import Config
 from ...scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD
 from ...scheduler.trace import GPU, HOST, Trace
+from .budget import Window
 
 SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080), (3840, 2160))
 LEAST_FRAMES = 8
@@ -143,40 +144,37 @@ class TimedEncode:
         return self.frame if self.host_binds else self.frame - self.wait
 
 
-def settings(device: str, width: int, height: int, threads: int, **options: Any) -> Config:
-    """The settings of a timed encode."""
-    config = Config.from_options(
-        width=width,
-        height=height,
-        device=device.partition(":")[0],
-        threads=threads,
-        qp=QP,
-        keyint="infinite",
-        psnr=False,
-        **{"bframes": 0} | options,
-    )
-    return config._replace(machine=config.machine._replace(threads_by_user=False))
+def settings(
+    device: str, width: int, height: int, threads: int, gpu_choices: Mapping[str, int] | None = None, **options: Any
+) -> Config:
+    """The settings of a timed encode; without `options` QP 27 and P frames. gpu_choices: settings of a GPU; earlier
+    measurements are then ignored.
+    """
+    defaults = {"qp": QP, "keyint": "infinite", "bframes": 0, "psnr": False}
+    devices = {"devices": (device,)} if ":" in device else {"device": device}
+    config = Config.from_options(width=width, height=height, threads=threads, **(defaults | devices | options))
+    machine = config.machine._replace(threads_by_user=False)
+    if gpu_choices is not None:
+        machine = machine._replace(tuning=None, gpu_choices=gpu_choices)
+    return config._replace(machine=machine)
 
 
 def watch(
     device: str,
     frames: Sequence[Planes],
     threads: int,
-    seconds: float,
+    window: Window,
     most: int = MOST_FRAMES,
     gpu_clock: bool = False,
     gpu_choices: Mapping[str, int] | None = None,
     **options: Any,
 ) -> TimedEncode:
-    """Time an encode of `seconds`, but at least LEAST_FRAMES and at most `most` frames.
+    """Time an encode of at least LEAST_FRAMES and at most `most` frames; TooLong.
 
-    gpu_clock: time the stages of a GPU by events; without them it works as for a user. gpu_choices: settings of a GPU;
-    earlier measurements are then ignored.
+    gpu_clock: time the stages of a GPU by events; without them it works as for a user. gpu_choices: see settings.
     """
     height, width = frames[0][0].shape
-    config = settings(device, width, height, threads, **options)
-    if gpu_choices is not None:
-        config = config._replace(machine=config.machine._replace(tuning=None, gpu_choices=gpu_choices))
+    config = settings(device, width, height, threads, gpu_choices, **options)
     trace = Trace(gpu=gpu_clock)
     pipeline = Pipeline(config, trace=trace)
     finished: list[EncodedFrame] = []
@@ -184,8 +182,10 @@ def watch(
         gc.collect()  # garbage of the planning
         n, first = 0, -1
         begin = after_first = time.perf_counter()
-        while first < 0 or n < first + LEAST_FRAMES or (time.perf_counter() - begin < seconds and n < first + most):
-            if first < 0 and n >= WARM and time.perf_counter() - begin >= min(WARM_SECONDS, seconds / 4):
+        warm = begin + min(WARM_SECONDS, window.left(begin) / 4)
+        while first < 0 or n < first + LEAST_FRAMES or not (n >= first + most or window.is_over(begin)):
+            window.check()
+            if first < 0 and n >= WARM and time.perf_counter() >= warm:
                 first, after_first = n, time.perf_counter()
             finished += pipeline.encode(ping_pong(frames, n))
             n += 1
@@ -274,17 +274,3 @@ def frames_for(width: int, height: int, clip: Callable[[int], list[Planes]] | No
     """Frames of that size, fewer for large ones, which take long to make."""
     count = 16 if width * height <= 1 << 20 else 10 if width * height < 1 << 22 else 6
     return clip(count) if clip else synthetic(width, height, count)
-
-
-__all__ = [
-    "CPU",
-    "LEAST_FRAMES",
-    "SIZES",
-    "Samples",
-    "TimedEncode",
-    "frames_for",
-    "of_clip",
-    "ping_pong",
-    "synthetic",
-    "watch",
-]
