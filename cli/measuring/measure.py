@@ -15,6 +15,7 @@ from ...encoder.files.video import Planes, check_input_res
 from ...encoder.pipeline import Pipeline
 from ...encoder.settings.config import Config
 from ...scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD
+from ...scheduler.hybrid.tuning.tuning_file import TIMED
 from ...scheduler.trace import GPU, HOST, Trace
 from .budget import Window
 
@@ -238,7 +239,9 @@ class Samples:
     points: dict[tuple[str, str], list[tuple[int, float, float]]] = field(default_factory=dict)
 
     def add(self, stage: str, device: str, macroblocks: int, seconds: float, one_thread: float = 0.0) -> None:
-        """Add one measurement."""
+        """Add one measurement, unless tuning files leave the stage out."""
+        if stage not in TIMED:
+            return
         self.points.setdefault((stage, device), []).append((macroblocks, seconds, one_thread))
 
     def add_cpu(self, encode: TimedEncode) -> None:

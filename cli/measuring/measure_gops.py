@@ -20,13 +20,12 @@ from ...encoder.workers.workers import Workers
 from ...scheduler.hybrid.tuning.models import CPU
 from ...scheduler.threads.readers import Readers
 from .budget import Window
-from .measure import MOST_FRAMES, QP, ping_pong, settings
+from .measure import MOST_FRAMES, QP, WARM, WARM_SECONDS, ping_pong, settings
 
 GOP, GOP_ON_GPU = 12, 48  # frames
 WITHOUT = {"qp": None, "bframes": None, "keyint": None}  # those of `settings`: the defaults of an encode
 WARM_GOPS = 2  # of each lane of a GPU: their calls are recorded, which takes longer with more lanes
-_WARM, _WARM_ON_GPU = 3, 24  # first frames of one GOP at a time, which do not count
-_RUNS = 12  # frames that count at least: those of a run of B frames come at once
+LEAST_OF_RUNS = 12  # frames that count at least: those of a run of B frames come at once
 
 
 def encode_rate(
@@ -39,7 +38,7 @@ def encode_rate(
     config = settings(device, width, height, threads, gpu_choices, **WITHOUT | options)
     encoder = make_pipeline(config, False, None, None)
     try:
-        count = _Count(_WARM if device == CPU else _WARM_ON_GPU, _RUNS, window)
+        count = _Count(WARM, LEAST_OF_RUNS, window, WARM_SECONDS)
         for n in count:
             count.add(encoder.encode(ping_pong(frames, n)))
     finally:
@@ -126,14 +125,15 @@ def _endless_file(frames: Sequence[Planes]) -> Iterator[Callable[[int], Read]]:
 class _Count:
     """Numbers of frames to encode, and the rate of those that are finished; the frames in flight at the end are dropped.
 
-    The clock begins with the frame by which `warm` are finished, and is read whenever `size` more are: GOPs of several lanes
-    come one after another.
+    The clock begins with the frame by which `warm` are finished, after `warm_seconds` or a quarter of the time, and is read
+    whenever `size` more are: GOPs of several lanes come one after another.
     """
 
-    def __init__(self, warm: int, size: int, window: Window) -> None:
+    def __init__(self, warm: int, size: int, window: Window, warm_seconds: float = 0.0) -> None:
         self.warm, self.size, self.window = warm, size, window
         self.finished = 0
         now = time.perf_counter()
+        self.warm_until = now + min(warm_seconds, window.left(now) / 4)
         self.first: tuple[int, float] | None = None if warm else (0, now)  # finished frames, and when
         self.last = 0, now
 
@@ -153,8 +153,9 @@ class _Count:
         """Count finished frames; TooLong."""
         self.finished += len(done)
         if self.first is None:
-            if self.finished >= self.warm:
-                self.first = self.last = self.finished, time.perf_counter()
+            now = time.perf_counter()
+            if done and self.finished >= self.warm and now >= self.warm_until:
+                self.first = self.last = self.finished, now
         elif done and self.finished >= self.last[0] + self.size:
             self.last = self.finished, time.perf_counter()
         self._is_over()

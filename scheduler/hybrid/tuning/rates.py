@@ -43,6 +43,11 @@ class Rates:
 
     points: dict[tuple[str, EncodeTraits], Points] = field(default_factory=dict)
 
+    @property
+    def devices(self) -> list[str]:
+        """Those with points, by name."""
+        return sorted({device for device, _ in self.points})
+
     def add(self, device: str, traits: EncodeTraits, macroblocks: int, rate: float) -> None:
         """Add a measurement, in place of one of the same size."""
         others = [point for point in self.points.get((device, traits), ()) if point[0] != macroblocks]

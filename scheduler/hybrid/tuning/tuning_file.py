@@ -172,7 +172,7 @@ def to_toml(tuning: Tuning) -> str:
     for (source, target), link in sorted(tuning.models.links.items()):
         values = f"latency = {_number(1e6 * link.latency)}, rate = {_number(1e-9 * link.rate)}"
         lines.append(f'"{source} to {target}" = {{{values}}}')
-    for k, device in enumerate(sorted({device for device, _ in tuning.rates.points})):
+    for k, device in enumerate(tuning.rates.devices):
         lines += ["", f'[rates."{device}"]', *([] if k else [_RATES.rstrip()])]
         rows = sorted((traits.name, points) for (of, traits), points in tuning.rates.points.items() if of == device)
         lines += [f"{name} = [{', '.join(f'[{n:.10g}, {_number(fps)}]' for n, fps in points)}]" for name, points in rows]
