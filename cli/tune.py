@@ -41,7 +41,7 @@ from ..scheduler.hybrid.tuning.tuning_file import (
     pins_of,
     save,
 )
-from .measuring.budget import Step, Window, run_steps
+from .measuring.budget import PATIENCE, Step, TooLong, Window, run_steps
 from .measuring.calibrate import calibrated
 from .measuring.links import measure as measure_link
 from .measuring.measure import (
@@ -57,7 +57,7 @@ from .measuring.measure import (
     synthetic,
     watch,
 )
-from .measuring.measure_gops import GOP, GOP_ON_GPU, WARM_GOPS, WITHOUT, encode_rate, gop_rate
+from .measuring.measure_gops import GOP, GOP_ON_GPU, LEAST_OF_RUNS, WARM_GOPS, WITHOUT, encode_rate, gop_rate
 
 GPU = "cuda:0"
 CHOICES_AT = (1280, 720)  # size for threads and streams; for GOPs without a GPU
@@ -70,13 +70,13 @@ NEEDED_SPEEDUP = 1.02  # times as fast as the default, or the default stays
 RUNS = 5  # encodes on a GPU at a size, of which the median counts: rates differ between encodes and over minutes
 RATE_SIZES = ((1920, 1080), (1280, 720))
 P_FRAMES = EncodeTraits(False, True, True)  # of the encodes at all sizes
-# label, options and traits of the encodes whose rates are measured
-ENCODES: tuple[tuple[str, Mapping[str, Any], EncodeTraits], ...] = (
-    ("defaults", {}, EncodeTraits(True, True, True)),
-    ("Baseline at QP 27", {"profile": "baseline", "qp": QP}, EncodeTraits(False, False, False)),
-    ("QP 27 without B frames", {"qp": QP, "bframes": 0}, P_FRAMES),
+# the encodes whose rates are measured: label, options, traits, least time in frames of P_FRAMES
+ENCODES: tuple[tuple[str, Mapping[str, Any], EncodeTraits, int], ...] = (
+    ("defaults", {}, EncodeTraits(True, True, True), 20),  # some for the lookahead, before the first frame
+    ("Baseline at QP 27", {"profile": "baseline", "qp": QP}, EncodeTraits(False, False, False), 7),  # more than twice as fast
+    ("QP 27 without B frames", {"qp": QP, "bframes": 0}, P_FRAMES, WARM + LEAST_OF_RUNS),
 )
-RATE_FRAMES = 8  # that they take at least, as time of P frames: some are faster
+NEEDED = 20.0  # patience for the smallest size: without any there is no model
 START = 0.5  # seconds of Python's start, and to write the file
 _BAR = 24
 
@@ -150,7 +150,9 @@ class Tune:
     lines: list[str] = field(default_factory=list)  # of the report, after the table: rates, and what was left out
     gop: int = GOP  # frames of a GOP where several are encoded at once
     _frames: dict[tuple[int, int], list[Planes]] = field(default_factory=dict)
-    _largest: dict[str, TimedEncode] = field(default_factory=dict)  # by device: the last encode of the most macroblocks
+    # by device: least seconds before the first frame; luma samples of the largest frames and the seconds of one
+    _start: dict[str, float] = field(default_factory=dict)
+    _frame: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def run(self) -> Models:
         """Run all measurements; return the models. Error if none of them has times of stages."""
@@ -159,6 +161,9 @@ class Tune:
         for ordinal, device in enumerate(self.devices[1:]):
             self.bar.step(f"copies between {CPU} and {device}")
             links |= measure_link(ordinal)
+        for device in self.devices[:2]:
+            self.bar.step(f"start of {device}")  # later encodes find a GPU's context, and kernels
+            watch(device, synthetic(32, 32, 2), 1, Window(0.0), gpu_choices={})
         run_steps(self.steps(), end, self.bar.step, lambda label: self.lines.append(f"{label}: left out, no time"))
         for some in self.measured:
             self.rates.add(some.device, P_FRAMES, some.middle.macroblocks, 1 / some.middle.frame)
@@ -182,21 +187,24 @@ class Tune:
         """All measurements, in order: settings, sizes, rates."""
         steps = self.choices()
         for size in self.sizes:
+            patience = NEEDED if size == self.sizes[0] else PATIENCE
             for device in self.devices[:2]:  # the CPU and the first GPU
                 label, least = f"{size[0]}x{size[1]} on {device}", partial(self.least, device, size)
-                steps.append(Step(label, 2 - (device == GPU), partial(self.measure, device, size), least))
+                run = partial(self.measure, device, size)
+                steps.append(Step(label, 2 - (device == GPU), run, least, patience=patience))
                 if device == GPU:
-                    steps.append(Step(f"{label}, stage by stage", 1, partial(self.time_stages, size), least))
+                    run = partial(self.time_stages, size)
+                    steps.append(Step(f"{label}, stage by stage", 1, run, least, patience=patience))
         for size in (RUNS - 1) * [*self.sizes] if GPU in self.devices else ():
             least = partial(self.least, GPU, size)
             steps.append(Step("all sizes again", 0.25, partial(self.again, size), least, is_extra=True))
         devices = sorted(set(self.alike().values()))
         for size in self.sizes if self.clip else RATE_SIZES:
-            for label, options, traits in ENCODES:
+            for label, options, traits, frames in ENCODES:
                 for device in devices if traits != P_FRAMES else devices[2:]:
                     run = partial(self.measure_rate, label, options, traits, device, size)
-                    least = partial(self.least, device, size, RATE_FRAMES)
-                    steps.append(Step(f"{label}, {size[0]}x{size[1]} on {device}", 2, run, least))
+                    least = partial(self.least, device, size, frames)
+                    steps.append(Step(f"{label}, {size[0]}x{size[1]} on {device}", 3, run, least))
         return [step._replace(run=partial(self.guarded, step)) for step in steps]
 
     def guarded(self, step: Step, window: Window) -> None:
@@ -237,8 +245,9 @@ class Tune:
         """A step for each value of a setting, by turns. run: frames a second with a value; least: see Step."""
 
         def measure(value: int, window: Window) -> None:
+            rate = run(value, window)
             rates = self.tried.setdefault(name, {})
-            rates[value] = max(run(value, window), rates.get(value, 0.0))
+            rates[value] = max(rate, rates.get(value, 0.0))
 
         weight = 2 if name == "gops" else 1
         return [
@@ -259,7 +268,7 @@ class Tune:
 
     def gops_fps(self, device: str, size: tuple[int, int], lanes: int, window: Window) -> float:
         """Frames a second of GOPs at once. On a GPU the first measurement decides how long they are: as the time allows."""
-        frame = self.least(device, size, 1)
+        frame = self.frame_time(device, size)
         if device != CPU and frame and "gops" not in self.tried:
             fit = int(window.left(0.0) / (frame * (WARM_GOPS + 1) * self.lanes()[-1]))
             self.gop = min(max(fit, GOP), GOP_ON_GPU)
@@ -288,20 +297,34 @@ class Tune:
             self._frames[size] = frames_for(*size, self.clip)
         return self._frames[size]
 
+    def frame_time(self, device: str, size: tuple[int, int]) -> float:
+        """The seconds of a frame, by the largest ones so far; 0: not known."""
+        samples, seconds = self._frame.get(device, (1, 0.0))
+        width, height = self.sizes[0] if self.clip else size
+        return seconds * width * height / samples
+
     def least(self, device: str, size: tuple[int, int], frames: int = WARM + LEAST_FRAMES) -> float:
-        """The seconds of some frames, by the last encode of the most macroblocks; 0: not known."""
-        largest, (width, height) = self._largest.get(device), self.sizes[0] if self.clip else size
-        return largest.frame * frames * width * height / (largest.width * largest.height) if largest else 0.0
+        """The seconds of an encode of some frames; 0: not known."""
+        return self._start.get(device, 0.0) + frames * self.frame_time(device, size)
 
     def watch(
         self, device: str, size: tuple[int, int], window: Window, choices: Mapping[str, int] | None = None, **more: Any
     ) -> TimedEncode:
         """Run an encode with these settings, or those chosen."""
-        choices = choices or self.chosen
-        encode = watch(device, self.frames(size), choices["threads"], window, gpu_choices=choices, **more)
-        if device not in self._largest or encode.macroblocks >= self._largest[device].macroblocks:
-            self._largest[device] = encode
+        choices, frames = choices or self.chosen, self.frames(size)
+        try:
+            encode = watch(device, frames, choices["threads"], window, gpu_choices=choices, **more)
+        except TooLong as error:
+            self.learn(device, frames[0][0].size, error)
+            raise
+        self.learn(device, frames[0][0].size, encode)
         return encode
+
+    def learn(self, device: str, samples: int, encode: TimedEncode | TooLong) -> None:
+        """Note how long an encode takes, finished or not."""
+        self._start[device] = min(encode.start, self._start.get(device, encode.start))
+        if encode.frame and samples >= self._frame.get(device, (0, 0.0))[0]:
+            self._frame[device] = samples, encode.frame
 
     def measure(self, device: str, size: tuple[int, int], window: Window) -> None:
         """Measure one device at one size."""
@@ -421,11 +444,11 @@ def run_tune(
 def compile_first(gpu: bool, log: Callable[[str], object]) -> None:
     """Compile the kernels that the caches lack, before the time counts. gpu: whether there is one."""
     begin = time.monotonic()
-    configs = [settings(CPU, 32, 32, 1, {}, **WITHOUT | options) for _, options, _ in ENCODES]
+    configs = [settings(CPU, 32, 32, 1, {}, **WITHOUT | options) for _, options, _, _ in ENCODES]
     missing = [config for config in configs if will_compile(config)]
     if gpu and cuda_kernels_will_compile(True):
         log("the GPU's kernels are compiled, once; up to a minute")
-        for _, options, _ in ENCODES:
+        for _, options, _, _ in ENCODES:
             encode_rate(GPU, synthetic(32, 32, 2), 1, Window(0.0), {}, **options)
     elif not missing:
         return

@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-PATIENCE = 2.0  # times its share that a measurement may take to have the least number of frames
+PATIENCE = 2.0
 
 
 class TooLong(Exception):
-    """A measurement does not fit in its time."""
+    """A measurement does not fit in its time. start: its seconds before the first frame; frame: those of its last frame."""
+
+    def __init__(self, start: float = 0.0, frame: float = 0.0) -> None:
+        super().__init__()
+        self.start, self.frame = start, frame
 
 
 @dataclass(frozen=True)
@@ -32,15 +36,15 @@ class Window:
         """Seconds of an encode that began at `begin`."""
         return min(self.end, begin + self.seconds) - time.perf_counter()
 
-    def check(self) -> None:
-        """TooLong where too few frames are finished at `latest`."""
+    def check(self, start: float = 0.0, frame: float = 0.0) -> None:
+        """TooLong after `latest`, where too few frames are finished; start, frame: see there."""
         if time.perf_counter() > self.latest:
-            raise TooLong
+            raise TooLong(start, frame)
 
 
 class Step(NamedTuple):
     """A measurement. weight: its share of the time, relative to others; least: seconds that it takes at least, by those
-    before; is_extra: no loss if it is left out.
+    before; is_extra: no loss if it is left out; patience: times its share that it may take to have the least of frames.
     """
 
     label: str
@@ -48,6 +52,7 @@ class Step(NamedTuple):
     run: Callable[[Window], None]
     least: Callable[[], float] = lambda: 0.0
     is_extra: bool = False
+    patience: float = PATIENCE
 
 
 def run_steps(
@@ -64,7 +69,7 @@ def run_steps(
         left = max(0.0, end - now)
         share = left * min(1.0, step.weight / weights)
         weights = max(weights - step.weight, step.weight * 1e-9)
-        window = Window(end=now + share, latest=now + min(left, PATIENCE * share))
+        window = Window(end=now + share, latest=now + min(left, step.patience * share))
         try:
             if now + step.least() > window.latest:
                 raise TooLong

@@ -108,6 +108,7 @@ class TimedEncode:
     threads: int
     frames: int
     frame: float  # frame time
+    start: float = 0.0  # before the first frame
     stages: dict[str, float] = field(default_factory=dict)  # CPU: summed over threads; a GPU: on its streams
     loop: float = 0.0  # the host's thread in the loop
     load: float = 0.0
@@ -174,6 +175,7 @@ def watch(
 
     gpu_clock: time the stages of a GPU by events; without them it works as for a user. gpu_choices: see settings.
     """
+    entered = time.perf_counter()
     height, width = frames[0][0].shape
     config = settings(device, width, height, threads, gpu_choices, **options)
     trace = Trace(gpu=gpu_clock)
@@ -182,12 +184,13 @@ def watch(
     try:
         gc.collect()  # garbage of the planning
         n, first = 0, -1
-        begin = after_first = time.perf_counter()
+        begin = after_first = called = time.perf_counter()
         warm = begin + min(WARM_SECONDS, window.left(begin) / 4)
         while first < 0 or n < first + LEAST_FRAMES or not (n >= first + most or window.is_over(begin)):
-            window.check()
-            if first < 0 and n >= WARM and time.perf_counter() >= warm:
-                first, after_first = n, time.perf_counter()
+            called, before = time.perf_counter(), called
+            window.check(begin - entered, called - before)
+            if first < 0 and n >= WARM and called >= warm:
+                first, after_first = n, called
             finished += pipeline.encode(ping_pong(frames, n))
             n += 1
         finished += pipeline.flush()
@@ -196,6 +199,7 @@ def watch(
         pipeline.close()
     threads = config.machine.stage_threads(config.coding) if device == CPU else config.machine.threads
     result = TimedEncode(device, width, height, threads, n - first, spent / (n - first))
+    result.start = begin - entered
     result.subme, result.cabac = config.coding.subme, config.coding.cabac
     late = [frame for frame in finished if frame.index >= first]
     if late[0].stage_seconds:

@@ -74,7 +74,7 @@ def test_the_file_explains_itself():
 
 
 @pytest.mark.parametrize(("change", "words"), [
-    (("format = 4", "format = 3"), ("format 3", "reads 4", "run h264lite tune")),
+    (("format = 5", "format = 4"), ("format 4", "reads 5", "run h264lite tune")),
     (("[pins]", "[pins]\nrows_gpu = 5000"), ("pins.rows_gpu", "5000", "0..4096")),
     (("[pins]", "[pins]\nrows_gpu = 1.5"), ("pins.rows_gpu", "1.5")),
     (("[pins]", "[pins]\nrows_gpu = true"), ("pins.rows_gpu", "True")),
