@@ -152,11 +152,10 @@ def _would_use(width: int, height: int, tuning: str | None) -> dict[str, Any]:
         config = Config.from_options(width=width, height=height, tuning=tuning)
     except Error as error:
         return {"device": "", "why": str(error)}
-    machine, rates = config.machine, {}
-    for device in machine.tuning.rates.devices if machine.tuning else ():
-        if rate := machine.tuning.rate(device, config.coding):
-            rates[device] = round(rate, 1)
-    return {"device": machine.device, "why": machine.device_reason, "threads": machine.threads, "fps": rates}
+    machine, measured = config.machine, config.machine.tuning
+    rates = {} if measured is None else {name: measured.rate(name, config.coding) for name in measured.rates.devices}
+    fps = {name: round(rate, 1) for name, rate in rates.items() if rate is not None}
+    return {"device": machine.device, "why": machine.device_reason, "threads": machine.threads, "fps": fps}
 
 
 def _caches(problems: list[str]) -> None:

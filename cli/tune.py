@@ -444,7 +444,7 @@ def run_tune(
 def compile_first(gpu: bool, log: Callable[[str], object]) -> None:
     """Compile the kernels that the caches lack, before the time counts. gpu: whether there is one."""
     begin = time.monotonic()
-    configs = [settings(CPU, 32, 32, 1, {}, **WITHOUT | options) for _, options, _, _ in ENCODES]
+    configs = [settings(CPU, 32, 32, 1, {}, **{**WITHOUT, **options}) for _, options, _, _ in ENCODES]
     missing = [config for config in configs if will_compile(config)]
     if gpu and cuda_kernels_will_compile(True):
         log("the GPU's kernels are compiled, once; up to a minute")

@@ -23,7 +23,7 @@ from .budget import Window
 from .measure import MOST_FRAMES, QP, WARM, WARM_SECONDS, ping_pong, settings
 
 GOP, GOP_ON_GPU = 12, 48  # frames
-WITHOUT = {"qp": None, "bframes": None, "keyint": None}  # those of `settings`: the defaults of an encode
+WITHOUT: dict[str, Any] = {"qp": None, "bframes": None, "keyint": None}  # those of `settings`: the defaults of an encode
 WARM_GOPS = 2  # of each lane of a GPU: their calls are recorded, which takes longer with more lanes
 LEAST_OF_RUNS = 12  # frames that count at least: those of a run of B frames come at once
 

@@ -751,7 +751,14 @@ def test_doctor_says_what_is_there(capsys, monkeypatch):
     assert cli.main(["doctor", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["tuning"]["used"] and facts["tuning"]["age_days"] == 0 and facts["tuning"]["pins"] == {"gops": 4}
-    assert facts["would_use"]["1920x1080"]["threads"] == 3
+    assert facts["would_use"]["1920x1080"]["threads"] == 3 and facts["would_use"]["1920x1080"]["fps"] == {}
+    tuning = tuning_of_here()
+    tuning.rates.add(CPU, EncodeTraits(True, True, True), 8160, 12.34)
+    save(tuning, cache_file())
+    assert cli.main(["doctor"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if line.endswith(", 3 threads, cpu 12.3 fps")] == [
+        line for line in said if line.startswith("1920x1080:")]  # not 176x144
     page = (Path(__file__).parents[2] / "docs" / "json.md").read_text()
     named = {key for part in (facts, facts["processor"], facts["cuda"], facts["tuning"]) for key in part}
     named |= set(facts["would_use"]["1920x1080"])

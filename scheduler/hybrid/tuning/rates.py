@@ -10,7 +10,7 @@ from ...coding_settings import CodingSettings
 from ...stages import BY_BITS
 
 _SEARCH = ("fsbm", 16, 1)  # me, merange, ref of the measured encodes: those of preset medium
-_SMALLER, _LARGER = 2, 4  # times below the least measured size, and above the largest, that a rate still holds
+_SMALLER, _LARGER = 3, 4  # times below the least measured size, and above the largest, that a rate still holds
 
 
 class EncodeTraits(NamedTuple):

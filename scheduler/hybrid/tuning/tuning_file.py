@@ -83,9 +83,9 @@ class Tuning:
     def rate(self, device: str, coding: CodingSettings) -> float | None:
         """Frames a second of an encode of one GOP at a time on this device ("cpu": with all its threads), by `rates`.
 
-        None if nothing near was measured: no encode of the device with and without B frames, CABAC and decisions by bits as
-        this one, or all of them of less than a quarter or more than double its macroblocks; or if this one searches
-        otherwise than preset medium (me, merange, ref). QP and content are those of the measured encodes.
+        None if nothing near was measured: no encode of the device with B frames, CABAC and decisions by bits as this one, or
+        all of them of fewer than a quarter or more than three times its macroblocks; or if this one searches otherwise than
+        preset medium (me, merange, ref). QP and content are those of the measured encodes.
         """
         traits = EncodeTraits.of(coding)
         return None if traits is None else self.rates.rate(device, traits, coding.n_mb)
