@@ -16,7 +16,7 @@ from h264lite.cli import cli
 from h264lite.cli import doctor as doctor_command
 from h264lite.cli import tune as tune_command
 from h264lite.cli.charts import chart, timeline
-from h264lite.cli.measuring import budget, measure, measure_gops
+from h264lite.cli.measuring import budget, measure, measure_gops, measurements
 from h264lite.cli.measuring.measure import Samples, TimedEncode
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder import warm_up as first_run
@@ -103,16 +103,17 @@ def fake_watch(seen):
 @pytest.fixture
 def quick(monkeypatch):
     seen = []
-    monkeypatch.setattr(tune_command, "watch", fake_watch(seen))
+    monkeypatch.setattr(measurements, "watch", fake_watch(seen))
     monkeypatch.setattr(bench_command, "watch", fake_watch(seen))
     for module in (tune_command, bench_command):
         monkeypatch.setattr(module, "will_compile", lambda *_: False)
+    for module in (measurements, bench_command):
         monkeypatch.setattr(module, "frames_for", lambda w, h, clip=None: measure.synthetic(w, h, 2))
-    monkeypatch.setattr(tune_command, "gop_rate", lambda device, pictures, threads, lanes, *_: {
+    monkeypatch.setattr(measurements, "gop_rate", lambda device, pictures, threads, lanes, *_: {
         1: 10.0, 2: 19.5}.get(lanes, 19.8))
-    monkeypatch.setattr(tune_command, "encode_rate", lambda device, pictures, *_, **options: (
+    monkeypatch.setattr(measurements, "encode_rate", lambda device, pictures, *_, **options: (
         (2 if options else 1) * (3 if device == CPU else 100) * 1e6 / pictures[0][0].size))
-    monkeypatch.setattr(tune_command, "measure_link", lambda k: {(CPU, f"cuda:{k}"): Link(8e-6, 5e10),
+    monkeypatch.setattr(measurements, "measure_link", lambda k: {(CPU, f"cuda:{k}"): Link(8e-6, 5e10),
                                                                  (f"cuda:{k}", CPU): Link(9e-6, 4e10)})
     monkeypatch.setattr("h264lite.scheduler.hybrid.tuning.tuning_file.cores", lambda: THREADS)
     return seen
@@ -139,16 +140,16 @@ def test_tune_measures_every_stage_on_every_device(quick, gpu, capfd, monkeypatc
     assert tuning.models.knows(LOAD, CPU) and tuning.models.knows(ENTROPY, CPU)
     # one stream was faster, and fewer rows a tile; 3 GOPs are hardly
     assert tuning.chosen == {"threads": THREADS, "streams": 1, "tile_rows": 2, "gops": 2}
-    tried = [row for row in quick if row[:1] == ("cuda:0",) and row[1:3] == tune_command.CHOICES_AT and not row[4]]
+    tried = [row for row in quick if row[:1] == ("cuda:0",) and row[1:3] == measurements.CHOICES_AT and not row[4]]
     assert [row[3] for row in tried[:2]] == [THREADS, THREADS // 2]
     assert [serial for *_, serial, _ in tried[2:6]] == [False, True, False, True]  # by turns
     assert {row[5:] for row in quick if row[4]} == {(True, 2)}  # stages are measured as they will run
-    assert [row[6] for row in quick if row[1:3] == tune_command.GOPS_AT][:4] == [4, 2, 4, 2]
+    assert [row[6] for row in quick if row[1:3] == measurements.GOPS_AT][:4] == [4, 2, 4, 2]
     assert len({row[1:3] for row in quick}) == 1 + len(measure.SIZES)  # and one to start
     assert tuning.rates.devices == [CPU, "cuda:0", "cuda:1"]
     for device, fps in ((CPU, 3.0), ("cuda:0", 100.0), ("cuda:1", 100.0)):
         for options, times in (({}, 1), ({"profile": "baseline"}, 2)):
-            for width, height in tune_command.RATE_SIZES:
+            for width, height in measurements.RATE_SIZES:
                 coding = Config.from_options(width=width, height=height, device="cpu", **options).coding
                 assert tuning.rate(device, coding) == pytest.approx(times * fps * 1e6 / (width * height), rel=1e-3)
     assert "# Measured in" in cache_file().read_text()
@@ -175,11 +176,11 @@ def test_what_tune_predicts_is_what_it_measured(quick, gpu, tmp_path):
         assert gpu_alone.bound == ("host thread" if frame - host < measure.WAITS * frame else "loop")
         binds.add(gpu_alone.bound)
     assert len(binds) == 2  # events had made the small ones slow
-    assert len([row for row in quick if row[0] != CPU and row[1:3] == (176, 144)]) == tune_command.RUNS + 1  # by events
+    assert len([row for row in quick if row[0] != CPU and row[1:3] == (176, 144)]) == measurements.RUNS + 1  # by events
 
 
 def test_the_middle_one_of_several_encodes_on_a_gpu_counts(quick, gpu, monkeypatch, tmp_path):
-    honest, seen = tune_command.watch, []
+    honest, seen = measurements.watch, []
 
     def uneven(device, pictures, threads, window, most=0, gpu_clock=False, **more):
         encode = honest(device, pictures, threads, window, most, gpu_clock, **more)
@@ -189,11 +190,10 @@ def test_the_middle_one_of_several_encodes_on_a_gpu_counts(quick, gpu, monkeypat
             seen.append(size)
         return encode
 
-    monkeypatch.setattr(tune_command, "watch", uneven)
-    monkeypatch.setattr(tune_command, "print_line", lambda *text: None)
-    tune = tune_command.Tune(["cpu", "cuda:0"], measure.SIZES[:4], 60.0, 4, tune_command.Bar(60.0, False))
+    monkeypatch.setattr(measurements, "watch", uneven)
+    tune = measurements.Tune(["cpu", "cuda:0"], measure.SIZES[:4], 60.0, 4, lambda label: None)
     models = tune.run()
-    assert seen == [*measure.SIZES[:4]] * tune_command.RUNS  # all sizes, then all of them again
+    assert seen == [*measure.SIZES[:4]] * measurements.RUNS  # all sizes, then all of them again
     said = tune.report(models)
     assert [line.count("±35.0%") for line in said[1:9]] == [0, 1] * 4 and "differed by up to 35 %" in said[9]
     for some in tune.measured:
@@ -210,10 +210,10 @@ class Clock:
 
     def __init__(self, monkeypatch, cpu, gpu, start):
         self.now, self.start, self.frame = 1000.0, start, {CPU: cpu, "cuda:0": gpu}  # seconds a macroblock
-        clock = types.SimpleNamespace(perf_counter=lambda: self.now, monotonic=lambda: self.now)
-        for module in (budget, tune_command):
+        clock = types.SimpleNamespace(perf_counter=lambda: self.now)
+        for module in (budget, measurements):
             monkeypatch.setattr(module, "time", clock)
-        timed = tune_command.watch
+        timed = measurements.watch
 
         def watch(device, pictures, threads, window, most=10_000, **more):
             encode = timed(device, pictures, threads, window, **more)
@@ -229,9 +229,9 @@ class Clock:
             return 1 / self.spend(device, pictures, window, 20)
 
         for name, function in (("watch", watch), ("gop_rate", gop_rate), ("encode_rate", encode_rate)):
-            monkeypatch.setattr(tune_command, name, function)
-        monkeypatch.setattr(tune_command, "measure_link", lambda k: {})
-        monkeypatch.setattr(tune_command, "frames_for", lambda w, h, clip=None: [(np.zeros((h, w), np.uint8),)])
+            monkeypatch.setattr(measurements, name, function)
+        monkeypatch.setattr(measurements, "measure_link", lambda k: {})
+        monkeypatch.setattr(measurements, "frames_for", lambda w, h, clip=None: [(np.zeros((h, w), np.uint8),)])
 
     def spend(self, device, pictures, window, least, most=10_000):
         """The seconds of a frame, after an encode."""
@@ -251,7 +251,7 @@ class Clock:
     (50e-6, None, 0.5)])
 def test_tune_takes_its_time_on_any_machine(quick, monkeypatch, seconds, cpu, gpu, start):
     clock, devices = Clock(monkeypatch, cpu, gpu, start), [CPU, "cuda:0"] if gpu else [CPU]
-    tune = tune_command.Tune(devices, measure.SIZES, seconds, 4, tune_command.Bar(seconds, True))
+    tune = measurements.Tune(devices, measure.SIZES, seconds, 4, lambda label: None)
     begin = clock.now
     models = tune.run()
     spent = clock.now - begin
@@ -266,37 +266,37 @@ def test_tune_takes_its_time_on_any_machine(quick, monkeypatch, seconds, cpu, gp
         assert {some.size[0] for some in tune.measured if some.device == device} <= {w for w, _ in measure.SIZES} - {
             w for of, w in out if of == device}
         for some in tune.measured:
-            assert tune.rates.rate(some.device, tune_command.P_FRAMES, some.middle.macroblocks) == pytest.approx(
+            assert tune.rates.rate(some.device, measurements.P_FRAMES, some.middle.macroblocks) == pytest.approx(
                 256 / clock.frame[some.device] / (some.middle.width * some.middle.height))
 
 
 def test_what_has_no_time_is_left_out_and_said(quick, monkeypatch):
     Clock(monkeypatch, 1e-6, 400e-6, 0.1)
-    tune = tune_command.Tune([CPU, "cuda:0"], measure.SIZES, 20.0, 4, tune_command.Bar(20.0, True))
+    tune = measurements.Tune([CPU, "cuda:0"], measure.SIZES, 20.0, 4, lambda label: None)
     models = tune.run()
     assert models.devices() == [CPU, "cuda:0"]
     assert [some.size for some in tune.measured if some.device != CPU] == [measure.SIZES[0]]  # which is needed
     for label in ("four streams", "4 GOPs at once on cuda:0", "1920x1080 on cuda:0", "defaults, 1280x720 on cuda:0"):
         assert f"{label}: left out, no time" in tune.lines
     assert tune.chosen == {"threads": 4, "streams": 4, "tile_rows": 4}  # the defaults; GOPs by rule
-    assert ("cuda:0", tune_command.P_FRAMES) in tune.rates.points and len(tune.rates.points) == 4
+    assert ("cuda:0", measurements.P_FRAMES) in tune.rates.points and len(tune.rates.points) == 4
     Clock(monkeypatch, 1e-1, None, 0.1)
     with pytest.raises(Error, match="nothing was measured: 4 threads: left out"):
-        tune_command.Tune([CPU], measure.SIZES, 20.0, 4, tune_command.Bar(20.0, True)).run()
+        measurements.Tune([CPU], measure.SIZES, 20.0, 4, lambda label: None).run()
 
 
 def test_gops_are_as_long_as_the_time_allows(quick, monkeypatch):
     clock = Clock(monkeypatch, 1e-6, 0.0, 0.01)
     for frame, least, most in ((0.01e-6, 48, 48), (1e-6, 20, 40), (5e-6, 12, 12)):
         clock.frame["cuda:0"] = frame
-        tune = tune_command.Tune([CPU, "cuda:0"], measure.SIZES[:1], 60.0, 4, tune_command.Bar(60.0, True))
+        tune = measurements.Tune([CPU, "cuda:0"], measure.SIZES[:1], 60.0, 4, lambda label: None)
         tune.run()
         assert least <= tune.gop <= most
 
 
 def test_rates_of_gpus_of_another_name_are_measured(quick):
     devices = [CPU, "cuda:0", "cuda:1", "cuda:2"]
-    tune = tune_command.Tune(devices, measure.SIZES[:1], 20.0, 4, tune_command.Bar(20.0, True), gpus=("A", "B", "A"))
+    tune = measurements.Tune(devices, measure.SIZES[:1], 20.0, 4, lambda label: None, gpus=("A", "B", "A"))
     assert tune.alike() == {CPU: CPU, "cuda:0": "cuda:0", "cuda:1": "cuda:1", "cuda:2": "cuda:0"}
     labels = [step.label for step in tune.steps()]
     assert "QP 27 without B frames, 1280x720 on cuda:1" in labels and "defaults, 1920x1080 on cuda:1" in labels
@@ -305,11 +305,11 @@ def test_rates_of_gpus_of_another_name_are_measured(quick):
 
 
 def test_the_encodes_of_rates_have_their_traits():
-    for _, options, traits, _ in tune_command.ENCODES:
+    for _, options, traits, _ in measurements.ENCODES:
         config = measure.settings(CPU, 64, 64, 1, {}, **measure_gops.WITHOUT | options)
         assert EncodeTraits.of(config.coding) == traits == EncodeTraits.of(
             Config.from_options(width=64, height=64, device="cpu", **options).coding)
-    assert EncodeTraits.of(measure.settings(CPU, 64, 64, 1, {}).coding) == tune_command.P_FRAMES
+    assert EncodeTraits.of(measure.settings(CPU, 64, 64, 1, {}).coding) == measurements.P_FRAMES
 
 
 def test_tune_compiles_before_its_time_counts(quick, monkeypatch, tmp_path, capfd):
@@ -325,33 +325,37 @@ def test_tune_ends_in_time_on_the_emulated_gpu(monkeypatch, tmp_path, capfd):
     """All as on a real machine with a slow GPU, and the file can be read."""
     monkeypatch.setattr(tune_command, "cuda_kernels_will_compile", lambda *_: False)
     monkeypatch.setattr(tune_command, "will_compile", lambda _: False)
-    clip = tmp_path / "clip_48x32.yuv"
+    monkeypatch.setattr("h264lite.cli.measuring.links.SIZES", (4096, 65536))
+    clip, path = tmp_path / "clip_48x32.yuv", tmp_path / "t.toml"
     clip.write_bytes(b"".join(plane.tobytes() for planes in measure.synthetic(48, 32, 6) for plane in planes))
     device_module.use_driver(EmulatedDriver())
     try:
         for device in (CPU, "cuda:0"):  # compiles, or loads
             measure_gops.encode_rate(device, measure.synthetic(32, 32, 2), 1, budget.Window(0.0), {})
-        begin = time.monotonic()
-        assert cli.main(["tune", "--seconds", "6", "--clip", str(clip), "--out", str(tmp_path / "t.toml")]) == 0
-        spent = time.monotonic() - begin
+        for _ in range(3):  # other load of this machine may stall a run
+            begin = time.monotonic()
+            assert cli.main(["tune", "--seconds", "6", "--clip", str(clip), "--out", str(path)]) in (0, 1)
+            spent = time.monotonic() - begin
+            tuning = read(path.read_text(), "x") if path.exists() else None
+            if 5.0 < spent < 7.0 and tuning is not None and tuning.rates.devices == [CPU, "cuda:0"]:
+                break
+        else:
+            pytest.fail(f"{spent} s\n{capfd.readouterr().err}")
     finally:
         device_module.use_driver(None)
-    tuning = read((tmp_path / "t.toml").read_text(), "x")
-    assert 4.5 < spent < 7.5, capfd.readouterr().err
     coding = Config.from_options(width=48, height=32, device="cpu", qp=27, bframes=0).coding
-    assert tuning.models.devices() == [CPU, "cuda:0"] and tuning.rates.devices == [CPU, "cuda:0"]
-    assert tuning.rate(CPU, coding) > tuning.rate("cuda:0", coding) > 0
+    assert tuning.models.devices() == [CPU, "cuda:0"] and tuning.rate(CPU, coding) > tuning.rate("cuda:0", coding) > 0
 
 
 def test_sizes_that_do_not_fit_are_left_out_and_a_gpu_that_fails_ends_it(quick, gpu, monkeypatch, tmp_path, capfd):
-    fits, failure = tune_command.watch, Error("device cuda: 100 MiB left, and an array needs 200 MiB")
+    fits, failure = measurements.watch, Error("device cuda: 100 MiB left, and an array needs 200 MiB")
 
     def watch(device, pictures, *args, **more):
         if device != CPU and pictures[0][0].shape[1] > 1920:
             raise failure
         return fits(device, pictures, *args, **more)
 
-    monkeypatch.setattr(tune_command, "watch", watch)
+    monkeypatch.setattr(measurements, "watch", watch)
     words = ["tune", "--seconds", "60", "--out", str(tmp_path / "t.toml")]
     assert cli.main(words) == 0
     assert "3840x2160 on cuda:0: device cuda: 100 MiB left" in capfd.readouterr().err
@@ -361,8 +365,8 @@ def test_sizes_that_do_not_fit_are_left_out_and_a_gpu_that_fails_ends_it(quick, 
     def lost(ordinal):
         raise tune_command.GpuLost("the GPU failed in memcpy_htod_async")
 
-    monkeypatch.setattr(tune_command, "watch", fits)
-    monkeypatch.setattr(tune_command, "measure_link", lost)
+    monkeypatch.setattr(measurements, "watch", fits)
+    monkeypatch.setattr(measurements, "measure_link", lost)
     assert cli.main(words) == 3
     assert "failed in memcpy" in capfd.readouterr().err
 
@@ -376,7 +380,7 @@ def test_a_clip_of_ones_own(quick, tmp_path, capfd):
     clip = tmp_path / "clip_64x48.yuv"
     clip.write_bytes(np.random.default_rng(1).integers(0, 255, 5 * 64 * 72, np.uint8).tobytes())
     assert cli.main(["tune", "--clip", str(clip), "--out", str(tmp_path / "t.toml"), "--seconds", "60"]) == 0
-    assert {row[1:3] for row in quick if row[1:3] != tune_command.CHOICES_AT} == {(32, 32), (64, 48)}
+    assert {row[1:3] for row in quick if row[1:3] != measurements.CHOICES_AT} == {(32, 32), (64, 48)}
     clip.write_bytes(bytes(64 * 72))
     assert cli.main(["tune", "--clip", str(clip), "--seconds", "60"]) == 2
     assert "fewer than 2 frames" in capfd.readouterr().err
@@ -435,7 +439,7 @@ def test_tune_writes_to_a_pipe_a_device_and_through_a_link(quick, tmp_path, capf
 
 def test_tune_reads_back_what_it_wrote_of_a_clip_of_any_name_and_of_many_cores(quick, tmp_path, monkeypatch):
     monkeypatch.setattr("h264lite.scheduler.hybrid.tuning.tuning_file.cores", lambda: 384)
-    monkeypatch.setattr(tune_command, "gop_rate", lambda device, pictures, threads, lanes, *_: float(lanes))
+    monkeypatch.setattr(measurements, "gop_rate", lambda device, pictures, threads, lanes, *_: float(lanes))
     clip, path = a_clip(tmp_path, "a\nb\x1b\udcff_64x48.yuv"), tmp_path / "t.toml"
     assert cli.main(["tune", "--seconds", "60", "--clip", str(clip), "--out", str(path)]) == 0
     assert read(path.read_text(), "x").chosen["gops"] == 64

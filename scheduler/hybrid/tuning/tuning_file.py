@@ -316,6 +316,7 @@ class _Reader:
         return links
 
     def rates(self, table: dict[str, Any]) -> Rates:
+        """The section of rates, checked."""
         rates = Rates()
         for device, rows in table.items():
             self.device(f"rates.{device}", device)
