@@ -158,40 +158,38 @@ class Tune:
     # ---- settings
     def choices(self) -> list[Step]:
         """What compares settings, the usual value first."""
-        turns = TURNS if self.seconds >= LONG else 1
+        turns, steps = TURNS if self.seconds >= LONG else 1, []
         device, size = (GPU, GOPS_AT) if GPU in self.devices else (CPU, CHOICES_AT)
-        steps = []
         if self.threads >= 4:  # all CPUs of the process, or half if that is faster, as with two threads a core
             labels = {threads: f"{threads} threads" for threads in (self.threads, self.threads // 2)}
-            steps += self.compare("threads", labels, 1, partial(self.fps, "threads", device, CHOICES_AT))
+            steps += self.compare("threads", labels, 1, device, CHOICES_AT)
         if device == GPU:
-            steps += self.compare("streams", STREAMS, turns, partial(self.fps, "streams", GPU, CHOICES_AT))
-            steps += self.compare("tile_rows", TILE_ROWS, turns, partial(self.fps, "tile_rows", GPU, GOPS_AT))
+            steps += self.compare("streams", STREAMS, turns, device, CHOICES_AT)
+            steps += self.compare("tile_rows", TILE_ROWS, turns, device, GOPS_AT)
         labels = {lanes: f"{lanes} GOP{'s' * (lanes > 1)} at once on {device}" for lanes in self.lanes()}
-        run, least = partial(self.gops_fps, device, size), partial(self.gops_least, device, size)
-        return steps + self.compare("gops", labels, turns if device == GPU else 1, run, least)
+        return steps + self.compare("gops", labels, turns if device == GPU else 1, device, size)
 
-    def compare(
-        self, name: str, labels: Mapping[int, str], turns: int, run: Callable[[int, Window], float],
-        least: Callable[[int], float] = lambda value: 0.0,
-    ) -> list[Step]:  # fmt: skip
-        """A step for each value of a setting, by turns. run: frames a second with a value; least: see Step."""
+    def compare(self, name: str, labels: Mapping[int, str], turns: int, device: str, size: tuple[int, int]) -> list[Step]:
+        """A step for each value of a setting, by turns."""
+        gops = name == "gops"
 
         def measure(value: int, window: Window) -> None:
-            rate = run(value, window)
+            if gops:
+                rate = self.gops_fps(device, size, value, window)
+            else:
+                rate = 1 / self.watch(device, size, window, self.chosen | {name: value}).frame
             rates = self.tried.setdefault(name, {})
             rates[value] = max(rate, rates.get(value, 0.0))
 
-        weight = 2 if name == "gops" else 1
+        def least(value: int) -> float:
+            gops_of_lane = 1 if device == CPU else WARM_GOPS + 1
+            return self.least(device, size, value * gops_of_lane * self.gop if gops else WARM + LEAST_FRAMES)
+
         return [
-            Step(label, weight, partial(measure, value), partial(least, value), is_extra=turn > 0)
+            Step(label, 2 if gops else 1, partial(measure, value), partial(least, value), is_extra=turn > 0)
             for turn in range(turns)
             for value, label in labels.items()
         ]
-
-    def fps(self, name: str, device: str, size: tuple[int, int], value: int, window: Window) -> float:
-        """Frames a second with a value of a setting."""
-        return 1 / self.watch(device, size, window, self.chosen | {name: value}).frame
 
     def lanes(self) -> list[int]:
         """The numbers of GOPs at once to try."""
@@ -206,10 +204,6 @@ class Tune:
             fit = int(window.left(0.0) / (frame * (WARM_GOPS + 1) * self.lanes()[-1]))
             self.gop = min(max(fit, GOP), GOP_ON_GPU)
         return gop_rate(device, self.frames(size), self.chosen["threads"], lanes, window, self.chosen, self.gop)
-
-    def gops_least(self, device: str, size: tuple[int, int], lanes: int) -> float:
-        """The least seconds of `gops_fps`."""
-        return self.least(device, size, lanes * self.gop * (1 if device == CPU else WARM_GOPS + 1))
 
     @property
     def chosen(self) -> dict[str, int]:

@@ -316,7 +316,8 @@ def test_tune_compiles_before_its_time_counts(quick, monkeypatch, tmp_path, capf
     compiled = []
     monkeypatch.setattr(tune_command, "will_compile", lambda config: not config.coding.cabac)
     monkeypatch.setattr(tune_command, "compile_for", compiled.append)
-    assert cli.main(["tune", "--seconds", "60", "--out", str(tmp_path / "t.toml")]) == 0
+    words = ["tune", "--seconds", "60", "--clip", str(a_clip(tmp_path)), "--out", str(tmp_path / "t.toml")]
+    assert cli.main(words) == 0
     assert [config.coding.cabac for config in compiled] == [False]
     assert "in addition to the seconds of the measurements" in capfd.readouterr().err
 
