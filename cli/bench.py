@@ -19,6 +19,7 @@ from ..encoder.settings.tuning_lookup import find_tuning
 from ..encoder.warm_up import will_compile
 from ..scheduler.hybrid.tuning.tuning_file import Machine, now
 from .bench_devices import measure_devices, names_devices
+from .measuring.budget import Window
 from .measuring.measure import frames_for, of_clip, settings, watch
 
 SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080))
@@ -119,7 +120,7 @@ def measure(
     bits, orders = 0.0, random.Random(1)
     for _ in range(args.rounds):
         for device in orders.sample(list(devices), len(devices)):
-            measured = watch(device, frames, args.threads or 0, args.run_seconds, tuning=args.tuning)
+            measured = watch(device, frames, args.threads or 0, Window(args.run_seconds), tuning=args.tuning)
             seconds[device].append(measured.frame)
             bits = measured.bits
     fps = {device: 1 / statistics.median(values) for device, values in seconds.items()}

@@ -152,7 +152,10 @@ def _would_use(width: int, height: int, tuning: str | None) -> dict[str, Any]:
         config = Config.from_options(width=width, height=height, tuning=tuning)
     except Error as error:
         return {"device": "", "why": str(error)}
-    return {"device": config.machine.device, "why": config.machine.device_reason, "threads": config.machine.threads}
+    machine, measured = config.machine, config.machine.tuning
+    rates = {} if measured is None else {name: measured.rate(name, config.coding) for name in measured.rates.devices}
+    fps = {name: round(rate, 1) for name, rate in rates.items() if rate is not None}
+    return {"device": machine.device, "why": machine.device_reason, "threads": machine.threads, "fps": fps}
 
 
 def _caches(problems: list[str]) -> None:
@@ -207,6 +210,7 @@ def lines(facts: dict[str, Any]) -> list[str]:
              ("tuning", _tuning_line(tuning))]  # fmt: skip
     for size, choice in facts["would_use"].items():
         threads = f", {choice['threads']} threads" if "threads" in choice else ""
+        threads += "".join(f", {device} {rate:g} fps" for device, rate in choice.get("fps", {}).items())
         why = choice["why"].replace(f" ({cuda['why_not']})", "")  # "CUDA:" says it
         rows.append((f"{size}", f"device {choice['device'] or 'none'}: {why}{threads}"))
     text = [f"{name + ':':<13}{value}" for name, value in rows]

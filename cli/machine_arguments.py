@@ -26,7 +26,7 @@ def add_parsers(commands: Any) -> None:
     tune.add_argument("--out", metavar="FILE", help="the file to write [in the user's cache, where encodes find it]")
     tune.add_argument("--clip", metavar="FILE", help="measure with this video, at its size [synthetic frames]")
     tune.add_argument("--input-res", metavar="WxH", help="size of --clip, if it is raw and its name does not say it")
-    tune.add_argument("--seconds", default=70.0, metavar="N", help="seconds to measure, 5..3600 [70]")
+    tune.add_argument("--seconds", default=70.0, metavar="N", help="seconds of all measurements, 5..3600 [70]")
     tune.add_argument("--quiet", action="store_true", help="print nothing but errors")
     tune.set_defaults(run=_tune)
     bench = commands.add_parser(

@@ -15,7 +15,9 @@ from ...encoder.files.video import Planes, check_input_res
 from ...encoder.pipeline import Pipeline
 from ...encoder.settings.config import Config
 from ...scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD
+from ...scheduler.hybrid.tuning.tuning_file import TIMED
 from ...scheduler.trace import GPU, HOST, Trace
+from .budget import Window
 
 SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080), (3840, 2160))
 LEAST_FRAMES = 8
@@ -106,6 +108,7 @@ class TimedEncode:
     threads: int
     frames: int
     frame: float  # frame time
+    start: float = 0.0  # before the first frame
     stages: dict[str, float] = field(default_factory=dict)  # CPU: summed over threads; a GPU: on its streams
     loop: float = 0.0  # the host's thread in the loop
     load: float = 0.0
@@ -143,50 +146,51 @@ class TimedEncode:
         return self.frame if self.host_binds else self.frame - self.wait
 
 
-def settings(device: str, width: int, height: int, threads: int, **options: Any) -> Config:
-    """The settings of a timed encode."""
-    config = Config.from_options(
-        width=width,
-        height=height,
-        device=device.partition(":")[0],
-        threads=threads,
-        qp=QP,
-        keyint="infinite",
-        psnr=False,
-        **{"bframes": 0} | options,
-    )
-    return config._replace(machine=config.machine._replace(threads_by_user=False))
+def settings(
+    device: str, width: int, height: int, threads: int, gpu_choices: Mapping[str, int] | None = None, **options: Any
+) -> Config:
+    """The settings of a timed encode; without `options` QP 27 and P frames. gpu_choices: settings of a GPU; earlier
+    measurements are then ignored.
+    """
+    defaults = {"qp": QP, "keyint": "infinite", "bframes": 0, "psnr": False}
+    devices = {"devices": (device,)} if ":" in device else {"device": device}
+    config = Config.from_options(width=width, height=height, threads=threads, **(defaults | devices | options))
+    machine = config.machine._replace(threads_by_user=False)
+    if gpu_choices is not None:
+        machine = machine._replace(tuning=None, gpu_choices=gpu_choices)
+    return config._replace(machine=machine)
 
 
 def watch(
     device: str,
     frames: Sequence[Planes],
     threads: int,
-    seconds: float,
+    window: Window,
     most: int = MOST_FRAMES,
     gpu_clock: bool = False,
     gpu_choices: Mapping[str, int] | None = None,
     **options: Any,
 ) -> TimedEncode:
-    """Time an encode of `seconds`, but at least LEAST_FRAMES and at most `most` frames.
+    """Time an encode of at least LEAST_FRAMES and at most `most` frames; TooLong.
 
-    gpu_clock: time the stages of a GPU by events; without them it works as for a user. gpu_choices: settings of a GPU;
-    earlier measurements are then ignored.
+    gpu_clock: time the stages of a GPU by events; without them it works as for a user. gpu_choices: see settings.
     """
+    entered = time.perf_counter()
     height, width = frames[0][0].shape
-    config = settings(device, width, height, threads, **options)
-    if gpu_choices is not None:
-        config = config._replace(machine=config.machine._replace(tuning=None, gpu_choices=gpu_choices))
+    config = settings(device, width, height, threads, gpu_choices, **options)
     trace = Trace(gpu=gpu_clock)
     pipeline = Pipeline(config, trace=trace)
     finished: list[EncodedFrame] = []
     try:
         gc.collect()  # garbage of the planning
         n, first = 0, -1
-        begin = after_first = time.perf_counter()
-        while first < 0 or n < first + LEAST_FRAMES or (time.perf_counter() - begin < seconds and n < first + most):
-            if first < 0 and n >= WARM and time.perf_counter() - begin >= min(WARM_SECONDS, seconds / 4):
-                first, after_first = n, time.perf_counter()
+        begin = after_first = called = time.perf_counter()
+        warm = begin + min(WARM_SECONDS, window.left(begin) / 4)
+        while first < 0 or n < first + LEAST_FRAMES or not (n >= first + most or window.is_over(begin)):
+            called, before = time.perf_counter(), called
+            window.check(begin - entered, called - before)
+            if first < 0 and n >= WARM and called >= warm:
+                first, after_first = n, called
             finished += pipeline.encode(ping_pong(frames, n))
             n += 1
         finished += pipeline.flush()
@@ -195,6 +199,7 @@ def watch(
         pipeline.close()
     threads = config.machine.stage_threads(config.coding) if device == CPU else config.machine.threads
     result = TimedEncode(device, width, height, threads, n - first, spent / (n - first))
+    result.start = begin - entered
     result.subme, result.cabac = config.coding.subme, config.coding.cabac
     late = [frame for frame in finished if frame.index >= first]
     if late[0].stage_seconds:
@@ -238,7 +243,9 @@ class Samples:
     points: dict[tuple[str, str], list[tuple[int, float, float]]] = field(default_factory=dict)
 
     def add(self, stage: str, device: str, macroblocks: int, seconds: float, one_thread: float = 0.0) -> None:
-        """Add one measurement."""
+        """Add one measurement, unless tuning files leave the stage out."""
+        if stage not in TIMED:
+            return
         self.points.setdefault((stage, device), []).append((macroblocks, seconds, one_thread))
 
     def add_cpu(self, encode: TimedEncode) -> None:
@@ -274,17 +281,3 @@ def frames_for(width: int, height: int, clip: Callable[[int], list[Planes]] | No
     """Frames of that size, fewer for large ones, which take long to make."""
     count = 16 if width * height <= 1 << 20 else 10 if width * height < 1 << 22 else 6
     return clip(count) if clip else synthetic(width, height, count)
-
-
-__all__ = [
-    "CPU",
-    "LEAST_FRAMES",
-    "SIZES",
-    "Samples",
-    "TimedEncode",
-    "frames_for",
-    "of_clip",
-    "ping_pong",
-    "synthetic",
-    "watch",
-]

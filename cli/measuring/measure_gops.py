@@ -1,9 +1,10 @@
-"""Measures the rate of encoding a file with several GOPs at once."""
+"""Measures frames a second of encodes: of one GOP at a time with any options, and of several GOPs at once."""
 
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from ...encoder.encoded_frame import EncodedFrame
 from ...encoder.errors import OutputError
@@ -12,36 +13,49 @@ from ...encoder.files.output import error_text
 from ...encoder.files.read_ahead import THREADS, Read, ReadAhead
 from ...encoder.files.video import Planes
 from ...encoder.gops.gops import Gops, count_lanes
+from ...encoder.make_pipeline import make_pipeline
 from ...encoder.pipeline import Pipeline
 from ...encoder.settings.config import Config
 from ...encoder.workers.workers import Workers
 from ...scheduler.hybrid.tuning.models import CPU
 from ...scheduler.threads.readers import Readers
-from .measure import MOST_FRAMES, QP, ping_pong
+from .budget import Window
+from .measure import MOST_FRAMES, QP, WARM, WARM_SECONDS, ping_pong, settings
 
-_GOP, _GOP_OF_A_GPU = 12, 48
+GOP, GOP_ON_GPU = 12, 48  # frames
+WITHOUT: dict[str, Any] = {"qp": None, "bframes": None, "keyint": None}  # those of `settings`: the defaults of an encode
+WARM_GOPS = 2  # of each lane of a GPU: their calls are recorded, which takes longer with more lanes
+LEAST_OF_RUNS = 12  # frames that count at least: those of a run of B frames come at once
+
+
+def encode_rate(
+    device: str, frames: Sequence[Planes], threads: int, window: Window, gpu_choices: Mapping[str, int], **options: Any
+) -> float:
+    """Frames a second of an encode with these options, one GOP at a time, with its decisions; TooLong. gpu_choices: see
+    settings.
+    """
+    height, width = frames[0][0].shape
+    config = settings(device, width, height, threads, gpu_choices, **WITHOUT | options)
+    encoder = make_pipeline(config, False, None, None)
+    try:
+        count = _Count(WARM, LEAST_OF_RUNS, window, WARM_SECONDS)
+        for n in count:
+            count.add(encoder.encode(ping_pong(frames, n)))
+    finally:
+        encoder.close()
+    return count.rate()
 
 
 def gop_rate(
-    device: str, frames: Sequence[Planes], threads: int, lanes: int, seconds: float, gpu_choices: Mapping[str, int]
-) -> float:
-    """Frames a second of a raw file with `lanes` GOPs at once, I frames included. On a GPU the first two GOPs of each lane
-    do not count: their calls are recorded, which takes longer with more lanes. gpu_choices: see Config.
+    device: str, frames: Sequence[Planes], threads: int, lanes: int, window: Window, gpu_choices: Mapping[str, int],
+    gop: int = GOP,
+) -> float:  # fmt: skip
+    """Frames a second of a raw file with `lanes` GOPs of `gop` frames at once, I frames included; TooLong. gpu_choices: see
+    settings.
     """
     height, width = frames[0][0].shape
-    keyint = _GOP if device == CPU else _GOP_OF_A_GPU
-    config = Config.from_options(
-        width=width,
-        height=height,
-        device=device.partition(":")[0],
-        threads=threads,
-        qp=QP,
-        keyint=keyint,
-        psnr=False,
-        bframes=0,
-    )
-    config = config._replace(machine=config.machine._replace(tuning=None, gpu_choices=gpu_choices))
-    count = _Count(0, 2 * keyint, seconds) if device == CPU else _Count(2 * lanes * keyint, lanes * keyint, seconds)
+    config = settings(device, width, height, threads, gpu_choices, keyint=gop)
+    count = _Count(0 if device == CPU else WARM_GOPS * lanes * gop, lanes * gop, window)
     with _endless_file(frames) as later:
         if lanes > 1:
             _encode_gops(Gops(config, lanes), count, later)
@@ -55,7 +69,6 @@ def gop_rate(
                 with Readers(THREADS) as readers:
                     for buffer in ReadAhead(readers).each(map(later, count), encoder.next_buffer):
                         count.add(encoder.encode(buffer))
-            count.add(encoder.flush())
         finally:
             encoder.close()
     return count.rate()
@@ -66,13 +79,13 @@ def devices_rate(devices: Sequence[str], frames: Sequence[Planes], threads: int,
     GOPs of each lane do not count; threads: 0 as encodes do.
     """
     height, width = frames[0][0].shape
-    keyint = _GOP if CPU in devices else _GOP_OF_A_GPU
+    gop = GOP if CPU in devices else GOP_ON_GPU
     config = Config.from_options(
-        width=width, height=height, devices=tuple(devices), threads=threads, qp=QP, keyint=keyint, psnr=False, bframes=0
+        width=width, height=height, devices=tuple(devices), threads=threads, qp=QP, keyint=gop, psnr=False, bframes=0
     )
     lanes = max(2, count_lanes(config, MOST_FRAMES))  # one lane would not read by itself
     encoder = Workers(config, lanes) if len(devices) > 1 else Gops(config, lanes)
-    count = _Count(2 * lanes * keyint, 2 * lanes * keyint, seconds, MOST_FRAMES * len(devices))
+    count = _Count(WARM_GOPS * lanes * gop, lanes * gop, Window(seconds))
     with _endless_file(frames) as later:
         _encode_gops(encoder, count, later)
     return count.rate()
@@ -85,7 +98,6 @@ def _encode_gops(encoder: Gops, count: "_Count", later: Callable[[int], Read]) -
             while not encoder.has_room():
                 count.add(encoder.poll())
             count.add(encoder.encode(later(n)))
-        count.add(encoder.flush())
     finally:
         encoder.close()
 
@@ -111,31 +123,44 @@ def _endless_file(frames: Sequence[Planes]) -> Iterator[Callable[[int], Read]]:
 
 
 class _Count:
-    """Numbers of frames to encode: for `seconds` after the first `warm` finished ones, but at least `least` more."""
+    """Numbers of frames to encode, and the rate of those that are finished; the frames in flight at the end are dropped.
 
-    def __init__(self, warm: int, least: int, seconds: float, most: int = MOST_FRAMES) -> None:
-        self.most = most
-        self.warm, self.least, self.seconds = warm, least, seconds
+    The clock begins with the frame by which `warm` are finished, after `warm_seconds` or a quarter of the time, and is read
+    whenever `size` more are: GOPs of several lanes come one after another.
+    """
+
+    def __init__(self, warm: int, size: int, window: Window, warm_seconds: float = 0.0) -> None:
+        self.warm, self.size, self.window = warm, size, window
         self.finished = 0
-        self.first = None if warm else 0  # finished frames at the start of the clock
-        self.begin = self.end = time.perf_counter()
+        now = time.perf_counter()
+        self.warm_until = now + min(warm_seconds, window.left(now) / 4)
+        self.first: tuple[int, float] | None = None if warm else (0, now)  # finished frames, and when
+        self.last = 0, now
 
     def __iter__(self) -> Iterator[int]:
-        taken = 0
-        while self.first is None or taken < self.first + self.least or self._has_time(taken):
-            yield taken
-            taken += 1
+        n = 0
+        while not self._is_over():
+            yield n
+            n += 1
 
-    def _has_time(self, taken: int) -> bool:
-        return self.end - self.begin < self.seconds and taken < self.most
+    def _is_over(self) -> bool:
+        if self.first is None or self.last[0] <= self.first[0]:
+            self.window.check()
+            return False
+        return self.window.is_over(self.first[1])
 
     def add(self, done: Sequence[EncodedFrame]) -> None:
-        """Count finished frames."""
+        """Count finished frames; TooLong."""
         self.finished += len(done)
-        self.end = time.perf_counter()
-        if self.first is None and self.finished >= self.warm:
-            self.first, self.begin = self.finished, self.end
+        if self.first is None:
+            now = time.perf_counter()
+            if done and self.finished >= self.warm and now >= self.warm_until:
+                self.first = self.last = self.finished, now
+        elif done and self.finished >= self.last[0] + self.size:
+            self.last = self.finished, time.perf_counter()
+        self._is_over()
 
     def rate(self) -> float:
         """Frames a second after the first ones."""
-        return (self.finished - (self.first or 0)) / (self.end - self.begin)
+        assert self.first is not None
+        return (self.last[0] - self.first[0]) / (self.last[1] - self.first[1])

@@ -7,9 +7,8 @@ import h264lite
 import numpy as np
 import pytest
 from h264lite.cli import doctor as doctor_command
-from h264lite.cli import tune as tune_command
 from h264lite.cli.cli import main
-from h264lite.cli.measuring import links
+from h264lite.cli.measuring import links, measurements
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.cuda_src.runtime.library import GpuLost
 from h264lite.encoder import clips
@@ -213,7 +212,7 @@ def test_doctor_and_links(driver, monkeypatch, tmp_path):  # noqa: F811
 
 def test_tune_measures_the_links_of_both(driver, quick, monkeypatch, tmp_path):  # noqa: F811
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path))
-    monkeypatch.setattr(tune_command, "measure_link", links.measure)
+    monkeypatch.setattr(measurements, "measure_link", links.measure)
     assert main(["tune", "--seconds", "5"]) == 0
     tuning = read(cache_file().read_text(), "x")
     assert {("cpu", "cuda:0"), ("cpu", "cuda:1"), ("cuda:1", "cpu")} <= set(tuning.models.links)

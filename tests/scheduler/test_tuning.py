@@ -2,15 +2,19 @@
 
 import dataclasses
 import os
+import subprocess
+import sys
 import time
 import tomllib
 
 import numpy as np
 import pytest
+from h264lite.encoder.settings.config import Config
 from h264lite.encoder.settings.options import BY_NAME
 from h264lite.jit import cache_root
 from h264lite.scheduler.hybrid.tuning import tuning_file as module
 from h264lite.scheduler.hybrid.tuning.models import CPU, Curve, guess
+from h264lite.scheduler.hybrid.tuning.rates import EncodeTraits, Rates
 from h264lite.scheduler.hybrid.tuning.tuning_file import (
     Machine,
     Tuning,
@@ -26,12 +30,16 @@ from h264lite.scheduler.hybrid.tuning.tuning_file import (
 )
 
 SEED = 66
+DEFAULTS, PLAIN = EncodeTraits(True, True, True), EncodeTraits(False, False, False)
 HERE = Machine("1.2", "A processor @ 2 GHz", 16, "avx512", ("NVIDIA H100, sm_90",), "580.65.06")
 
 
 def a_tuning(**changes):
     models = guess([CPU, "cuda:0"], 16)
-    return dataclasses.replace(Tuning(HERE, models, now(), {"threads": 16, "gops": 2, "streams": 4}), **changes)
+    rates = Rates({(CPU, DEFAULTS): [(3600.0, 40.0), (8160.0, 20.0)], (CPU, PLAIN): [(8160.0, 50.0)],
+                   ("cuda:0", DEFAULTS): [(8160.0, 400.0)]})  # fmt: skip
+    chosen = {"threads": 16, "gops": 2, "streams": 4}
+    return dataclasses.replace(Tuning(HERE, models, now(), chosen, rates=rates), **changes)
 
 
 def test_what_is_written_is_read_back():
@@ -46,6 +54,59 @@ def test_what_is_written_is_read_back():
                 curve.seconds(rows, 120, 16 if device == CPU else 1), rel=1e-3)
     assert again.models.links[CPU, "cuda:0"].rate == pytest.approx(50e9)
     assert again.age < 60
+    assert again.rates == tuning.rates
+
+
+def coding_of(width, height, **options):
+    return Config.from_options(width=width, height=height, device="cpu", **options).coding
+
+
+def test_rates_answer_for_encodes_like_those_measured():
+    tuning = a_tuning()
+    for device, size, options, rate in (
+        (CPU, (1920, 1080), {}, 20.0),
+        (CPU, (1280, 720), {"crf": 30}, 40.0),
+        (CPU, (1600, 900), {}, (3600 * 40 + (5700 - 3600) / (8160 - 3600) * (8160 * 20 - 3600 * 40)) / 5700),  # between
+        (CPU, (3840, 2160), {}, 20.0 * 8160 / 32400),  # macroblocks a second stay
+        (CPU, (720, 720), {}, 40.0 * 3600 / 2025),
+        (CPU, (640, 360), {}, None),  # too small
+        (CPU, (1920, 1080), {"profile": "baseline"}, 50.0),
+        (CPU, (1280, 720), {"profile": "baseline"}, 50.0 * 8160 / 3600),
+        (CPU, (1920, 1080), {"qp": 27, "bframes": 0}, None),  # without B frames, with CABAC
+        (CPU, (1920, 1080), {"bframes": 2}, 20.0),
+        (CPU, (1920, 1080), {"subme": 4}, None),  # without decisions by bits
+        (CPU, (1920, 1080), {"merange": 8}, None),  # another search
+        (CPU, (1920, 1080), {"ref": 2}, None),
+        (CPU, (1920, 1080), {"me": "hex"}, None),
+        ("cuda:0", (1920, 1080), {}, 400.0),
+        ("cuda:0", (1920, 1080), {"profile": "baseline"}, None),
+        ("cuda:1", (1920, 1080), {}, None),
+    ):
+        expected = None if rate is None else pytest.approx(rate)
+        assert tuning.rate(device, coding_of(*size, **options)) == expected, (device, size, options)
+    assert a_tuning(rates=Rates()).rate(CPU, coding_of(1920, 1080)) is None
+
+
+def test_a_rate_takes_the_place_of_one_of_its_size():
+    rates = Rates()
+    for macroblocks, rate in ((8160, 1.0), (3600, 2.0), (8160, 3.0)):
+        rates.add(CPU, PLAIN, macroblocks, rate)
+    assert rates.points == {(CPU, PLAIN): [(3600, 2.0), (8160, 3.0)]} and rates.devices == [CPU]
+
+
+def test_reading_rates_imports_neither_numba_nor_the_planner():
+    code = (
+        "import sys; from h264lite.scheduler.hybrid.tuning.tuning_file import Tuning; "
+        "print(sorted({name.partition('.')[0] for name in sys.modules} & {'numba', 'scipy'}), "
+        "[name for name in sys.modules if 'planner' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] []\n"
+
+
+def test_a_file_without_rates_is_read():
+    text = to_toml(a_tuning(rates=Rates()))
+    assert "[rates" not in text and read(text, "x").rates == Rates()
 
 
 def test_random_names_and_numbers_survive():
@@ -74,7 +135,7 @@ def test_the_file_explains_itself():
 
 
 @pytest.mark.parametrize(("change", "words"), [
-    (("format = 4", "format = 3"), ("format 3", "reads 4", "run h264lite tune")),
+    (("format = 5", "format = 4"), ("format 4", "reads 5", "run h264lite tune")),
     (("[pins]", "[pins]\nrows_gpu = 5000"), ("pins.rows_gpu", "5000", "0..4096")),
     (("[pins]", "[pins]\nrows_gpu = 1.5"), ("pins.rows_gpu", "1.5")),
     (("[pins]", "[pins]\nrows_gpu = true"), ("pins.rows_gpu", "True")),
@@ -99,6 +160,13 @@ def test_the_file_explains_itself():
     (("full_search = {points = [[0, 5], ", "full_search = {points = [[0, nan], "), ("full_search", "nan")),
     (("full_search = {points = [[0, 5], ", "full_search = {point = [[0, 5], "), ("full_search", "points")),
     (("full_search = ", "full_search = 7 # "), ("full_search", "points")),
+    (('[rates."cpu"]', '[rates."gpu"]'), ("rates.gpu", "'gpu'", "cuda:0")),
+    (('[rates."cpu"]', '[rates]\ncpu = 1\n[rates."cuda:9"]'), ("rates.cpu", "no table")),
+    (("plain = [", "plane = ["), ("rates.cpu.plane", "unknown", "b_frames_cabac_by_bits")),
+    (("plain = [", "plain = 7 # "), ("rates.cpu.plain", "frames a second")),
+    (("plain = [[8160, 50]", "plain = [[8160, 0]"), ("rates.cpu.plain", "0", "not a number from")),
+    (("plain = [[8160, 50]", "plain = [[0, 50]"), ("rates.cpu.plain", "rise")),
+    (("plain = [[8160, 50]", "plain = [[8160, 50], [8160, 50]"), ("rates.cpu.plain", "rise")),
 ])  # fmt: skip
 def test_a_bad_value_is_refused_by_name(change, words):
     text = to_toml(a_tuning())

@@ -17,11 +17,13 @@ from ....cpu_simd.simd.vector import SIMD_LEVEL
 from ....cuda_src.runtime.facts import driver_version, gpus
 from ....files import is_special, replace_file, small_file
 from ....version import __version__
+from ...coding_settings import CodingSettings
 from ...stages import D2H, H2D, STAGES
 from .models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, Models, as_table
+from .rates import BY_NAME, EncodeTraits, Points, Rates
 from .tuning_place import TuningError, cache_file, cores, may_exist
 
-FORMAT = 4
+FORMAT = 5
 MOST_BYTES, MOST_LINE = 1 << 18, 2048  # of a file; of a line that is no comment, because a key of many parts takes TOML long
 SIMD = ("portable", "avx2", "avx512")
 MOST_ROWS, MOST_THREADS, MOST_GOPS = 4096, 256, 64  # threads and GOPs as the options of an encode allow
@@ -76,6 +78,17 @@ class Tuning:
     pins: dict[str, Any] = field(default_factory=dict)
     path: str = ""  # the file's name
     report: tuple[str, ...] = ()  # comment lines for the reader of the file
+    rates: Rates = field(default_factory=Rates)
+
+    def rate(self, device: str, coding: CodingSettings) -> float | None:
+        """Frames a second of an encode of one GOP at a time on this device ("cpu": with all its threads), by `rates`.
+
+        None if nothing near was measured: no encode of the device with B frames, CABAC and decisions by bits as this one, or
+        all of them of fewer than a quarter or more than three times its macroblocks; or if this one searches otherwise than
+        preset medium (me, merange, ref). QP and content are those of the measured encodes.
+        """
+        traits = EncodeTraits.of(coding)
+        return None if traits is None else self.rates.rate(device, traits, coding.n_mb)
 
     def value(self, name: str) -> Any:
         """The pinned value, else the chosen value, else None."""
@@ -134,6 +147,10 @@ _PINS = """\
 # streams = 1       # 1: a GPU does everything in order; 4: copies, and stages outside the loop, run concurrently
 # tile_rows = 2     # macroblock rows that blocks of threads of a GPU share out among them in mode decision: 1, 2 or 4
 """
+_RATES = """\
+# Frames a second of encodes of one GOP at a time, [macroblocks, frames a second], by what slows them down: B frames, CABAC,
+# decisions by bits; plain: none of them.
+"""
 _STAGES = """\
 # Microseconds of a stage on a device by macroblocks (120 x 68 in a 1080p frame); between the points a straight line.
 # alone: microseconds a macroblock of one thread, since a macroblock row goes to one thread. Besides stages there are
@@ -155,6 +172,10 @@ def to_toml(tuning: Tuning) -> str:
     for (source, target), link in sorted(tuning.models.links.items()):
         values = f"latency = {_number(1e6 * link.latency)}, rate = {_number(1e-9 * link.rate)}"
         lines.append(f'"{source} to {target}" = {{{values}}}')
+    for k, device in enumerate(tuning.rates.devices):
+        lines += ["", f'[rates."{device}"]', *([] if k else [_RATES.rstrip()])]
+        rows = sorted((traits.name, points) for (of, traits), points in tuning.rates.points.items() if of == device)
+        lines += [f"{name} = [{', '.join(f'[{n:.10g}, {_number(fps)}]' for n, fps in points)}]" for name, points in rows]
     for device, curves in as_table(tuning.models).items():
         lines += ["", f'[stages."{device}"]', _STAGES.rstrip()] if device == CPU else ["", f'[stages."{device}"]']
         for name, curve in curves.items():
@@ -206,7 +227,7 @@ def _checked(reader: "_Reader", table: dict[str, Any]) -> Tuning:
     path = reader.path
     if table.get("format") != FORMAT:
         raise TuningError(f"{path}: format {table.get('format')!r}; this version reads {FORMAT}: run h264lite tune")
-    reader.only(table, "", ("format", "made", "machine", "chosen", "pins", "links", "stages"))
+    reader.only(table, "", ("format", "made", "machine", "chosen", "pins", "links", "rates", "stages"))
     machine = reader.machine(reader.section(table, "machine"))
     models = Models({}, reader.links(reader.section(table, "links")))
     for device, curves in reader.section(table, "stages").items():
@@ -223,7 +244,8 @@ def _checked(reader: "_Reader", table: dict[str, Any]) -> Tuning:
     pins = reader.pins(table)
     models.threads = pins.get("threads", chosen.get("threads", machine.cores))
     models.streams = pins.get("streams", chosen.get("streams", models.streams))
-    return Tuning(machine, models, str(table.get("made", "")), chosen, pins, path)
+    rates = reader.rates(reader.section(table, "rates"))
+    return Tuning(machine, models, str(table.get("made", "")), chosen, pins, path, rates=rates)
 
 
 @dataclass
@@ -239,7 +261,7 @@ class _Reader:
                 raise self.error(f"{key}.{name}".lstrip("."), f"unknown; there are {', '.join(legal)}")
 
     def section(self, table: Mapping[str, object], name: str) -> dict[str, Any]:
-        value = table.get(name, {} if name in ("pins", "links") else None)
+        value = table.get(name, {} if name in ("pins", "links", "rates") else None)
         if not isinstance(value, dict):
             raise self.error(name, "is missing" if value is None else "no table")
         return value
@@ -293,12 +315,31 @@ class _Reader:
             links[source, target] = Link(1e-6 * latency, 1e9 * self.number(f"links.{name}.rate", value.get("rate"), 1e-6))
         return links
 
+    def rates(self, table: dict[str, Any]) -> Rates:
+        """The section of rates, checked."""
+        rates = Rates()
+        for device, rows in table.items():
+            self.device(f"rates.{device}", device)
+            if not isinstance(rows, dict):
+                raise self.error(f"rates.{device}", "no table")
+            self.only(rows, f"rates.{device}", BY_NAME)
+            for name, value in rows.items():
+                key = f"rates.{device}.{name}"
+                points = self.points(key, value, "frames a second", 1e-9)
+                if any(b[0] <= a[0] for a, b in zip(points, points[1:])) or points[0][0] < 1:
+                    raise self.error(key, "points must rise in macroblocks, from 1 on")
+                rates.points[device, BY_NAME[name]] = points
+        return rates
+
+    def points(self, key: str, value: Any, unit: str, low: float = 0.0) -> Points:
+        if not isinstance(value, list) or not value or not all(isinstance(p, list) and len(p) == 2 for p in value):
+            raise self.error(key, f"no points [macroblocks, {unit}]")
+        return [(self.number(key, n), self.number(key, number, low)) for n, number in value]
+
     def curve(self, key: str, value: Any) -> Curve:
-        points = value.get("points") if isinstance(value, dict) else None
-        if not isinstance(points, list) or not points or not all(isinstance(p, list) and len(p) == 2 for p in points):
-            raise self.error(key, "no points [macroblocks, microseconds]")
+        points = self.points(key, value.get("points") if isinstance(value, dict) else None, "microseconds")
         self.only(value, key, ("points", "alone"))
-        read = [(self.number(key, n), 1e-6 * self.number(key, t)) for n, t in points]
+        read = [(n, 1e-6 * micro) for n, micro in points]
         if any(b[0] <= a[0] or b[1] < a[1] for a, b in zip(read, read[1:])) or (len(read) == 1 and not read[0][0]):
             raise self.error(key, "points must rise in macroblocks, and not fall in time")
         return Curve(tuple(read), 1e-6 * self.number(f"{key}.alone", value.get("alone", 0.0)))
