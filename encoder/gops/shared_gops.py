@@ -11,7 +11,7 @@ from ..prepare_kernels import prepare
 from ..settings.config import Config
 from .gops import Gops, NoThreads, count_lanes, lane_settings, lanes_by_thread, reads_again, work
 from .lane import Lane
-from .sharing import CpuQueue, DeviceQueue
+from .sharing import SLOWEST, CpuQueue, DeviceQueue
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
@@ -19,16 +19,34 @@ if TYPE_CHECKING:
 THREADS_OF_THE_GPU = 2  # which the CPU's lane leaves: one decides, one starts the GPU's work
 # Of a GPU for each thread of the CPU: with more the CPU would encode less than one part in SLOWEST of the GPU's frames
 MULTIPROCESSORS_A_THREAD = 2.5
-PINNED_ROWS = {"rows_gpu", "rows_cpu"}  # of a tuning file that asks for rows
+SLOWEST_UNASKED = 4  # as SLOWEST, where the user named no device
+PINNED = {"device", "gops", "rows_gpu", "rows_cpu"}  # values of a tuning file that asks for something else
 GOPS_AHEAD = 32  # that the GPU may begin while the CPU encodes one
 
 
 def shares_gops(config: Config) -> bool:
-    """Whether the GOPs of an input that can be read in any order go to a GPU and the CPU, in place of rows of each frame."""
+    """Whether the GOPs of an input that can be read in any order go to a GPU and the CPU.
+
+    With device hybrid, in place of rows of each frame; where the encode has chosen the GPU itself, if measurements of this
+    machine say that it pays.
+    """
     machine, pins = config.machine, set() if config.machine.tuning is None else set(config.machine.tuning.pins)
-    is_planned = machine.device == "hybrid" and machine.split is None and machine.gops == 0 and not pins & PINNED_ROWS
     in_order = machine.waits_for_packets or config.rate.first_pass is not None
-    return is_planned and not in_order and machine.threads > THREADS_OF_THE_GPU
+    if in_order or machine.gops or machine.threads <= THREADS_OF_THE_GPU or pins & PINNED:
+        return False
+    if machine.device == "hybrid":
+        return machine.split is None
+    chosen = machine.device == "cuda" and machine.may_change_device
+    return chosen and (rates := _measured(config)) is not None and rates[0] * SLOWEST_UNASKED >= rates[1]
+
+
+def _measured(config: Config) -> tuple[float, float] | None:
+    """Frames a second of such an encode on the CPU and on the GPU, by the tuning file."""
+    tuning, gpu = config.machine.tuning, f"cuda:{config.machine.ordinal}"
+    if tuning is None:
+        return None
+    rates = tuning.rate("cpu", config.coding), tuning.rate(gpu, config.coding)
+    return None if rates[0] is None or rates[1] is None else (rates[0], rates[1])
 
 
 class SharedGops(Gops):
@@ -60,8 +78,11 @@ class SharedGops(Gops):
             threading.Thread(target=work, args=(on_gpu, some), name=f"h264lite-gop-{k}", daemon=True)
             for k, some in enumerate(lanes_by_thread(self.lanes, on_gpu))
         ]
-        spare = self.config.machine.threads - THREADS_OF_THE_GPU
-        if 0 < self.lanes[0].executor.multiprocessors <= MULTIPROCESSORS_A_THREAD * spare:
+        spare, rates = self.config.machine.threads - THREADS_OF_THE_GPU, _measured(self.config)
+        on_cpu.rate.value, on_gpu.rate.value = rates or (None, None)
+        multiprocessors = self.lanes[0].executor.multiprocessors
+        pays = multiprocessors <= MULTIPROCESSORS_A_THREAD * spare if rates is None else rates[0] * SLOWEST >= rates[1]
+        if multiprocessors and pays:
             cpu = _on_device(self.config, "cpu", spare)
             prepare(cpu)
             helper = partial(_help, on_cpu, partial(make, cpu), say)

@@ -13,7 +13,11 @@ from h264lite.cli.interrupt import INTERRUPTED
 from h264lite.encoder.gops import shared_gops, sharing
 from h264lite.encoder.gops.queue import GopQueue
 from h264lite.encoder.gops.sharing import CpuQueue, DeviceQueue
+from h264lite.encoder.settings.config import Config
+from h264lite.scheduler.hybrid.tuning.rates import BY_NAME, Rates
+from h264lite.scheduler.hybrid.tuning.tuning_file import save
 
+from ..cli.test_machine_commands import tuning_of_here
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
 from ..support import round_trip
 
@@ -145,6 +149,56 @@ def test_a_fast_gpu_gets_no_help(driver, raw, tmp_path, taken, monkeypatch):  # 
     monkeypatch.setattr(shared_gops, "MULTIPROCESSORS_A_THREAD", 0)
     run(raw, tmp_path / "2.264", "--device", "hybrid", "--keyint", "4")
     assert {by_cpu for by_cpu, _ in taken} == {False}
+
+
+@pytest.fixture
+def tuned(tmp_path):
+    """Writes a tuning file of this machine with these frames a second of the CPU and of the GPU; its name."""
+
+    def write(cpu, gpu, macroblocks, **changes):
+        rates = Rates()
+        for traits in BY_NAME.values():
+            rates.add("cpu", traits, macroblocks, cpu)
+            rates.add("cuda:0", traits, macroblocks, gpu)
+        save(tuning_of_here(rates=rates, chosen={}, **changes), tmp_path / "tuning.toml")
+        return str(tmp_path / "tuning.toml")
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "cpu, gpu, device, pins, shares",
+    (
+        (10, 39, "auto", {}, True),
+        (10, 41, "auto", {}, False),
+        (10, 39, "auto", {"device": "cuda"}, False),
+        (10, 41, "hybrid", {}, True),
+        (10, 41, "hybrid", {"rows_gpu": 40}, False),
+        (10, 39, "cuda", {}, False),
+    ),
+)
+def test_measured_rates_say_whether_it_pays(driver, tuned, cpu, gpu, device, pins, shares):  # noqa: F811
+    tuning = tuned(cpu, gpu, 8160, pins=pins)
+    config = Config.from_options(width=1920, height=1080, device=device, threads=4, tuning=tuning)
+    assert config.machine.device == ("cuda" if device == "auto" else device)
+    assert shared_gops.shares_gops(config) == shares
+
+
+@pytest.mark.parametrize(
+    "options", ({"gops": 2}, {"vbv_maxrate": 500, "vbv_bufsize": 500}, {"tune": "zerolatency"}, {"threads": 2})
+)
+def test_what_needs_frames_in_order_shares_nothing(driver, options):  # noqa: F811
+    config = Config.from_options(**{"width": WIDTH, "height": HEIGHT, "device": "hybrid", "threads": 4, **options})
+    assert not shared_gops.shares_gops(config)
+
+
+@pytest.mark.parametrize("gpu, helped", ((79, True), (81, False)))
+def test_a_slow_cpu_by_measurements_is_not_begun(driver, raw, tmp_path, taken, tuned, gpu, helped, monkeypatch):  # noqa: F811
+    tuning = tuned(10, gpu, 12)
+    begun, help_gpu = [], shared_gops._help
+    monkeypatch.setattr(shared_gops, "_help", lambda *arguments: (begun.append(True), help_gpu(*arguments)))
+    run(raw, tmp_path / "2.264", "--device", "hybrid", "--keyint", "4", "--tuning", tuning)
+    assert bool(begun) == helped
 
 
 # ---- who takes a GOP, by rates
