@@ -208,7 +208,7 @@ class Loop:
         frame.samples()
         if isinstance(frame, HostFrame):
             frame.mark_levels_dirty()
-        run = self._compiled_frames.bind(executor, frame, binding.argument_groups(frame.spec), arrays.entropy_groups(frame))
+        run = self._compiled_frames.bind(executor, frame, binding)
         if run is None:
             self._stages(executor, frame, binding)
             frame.write_slices = arrays.deferred_write(frame)
