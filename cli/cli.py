@@ -204,11 +204,18 @@ def _run_encode(args: argparse.Namespace) -> int:
     if early:
         gpus = gpus[:first]
     warmup = ContextWarmup(gpus)  # in parallel with the import of the encoder
+    starting = ExitStack()
+
+    def has_device() -> None:
+        warmup.release()
+        starting.close()
+
     try:
-        with gc_paused():
+        with starting:
+            starting.enter_context(gc_paused())  # what is imported and made up to then stays
             from .encode import run_encode
 
-        return run_encode(args.input, args.output, options, warmup.release)
+            return run_encode(args.input, args.output, options, has_device)
     finally:
         if early:
             import_module("..encoder.workers.process", __package__).end_early()

@@ -32,7 +32,6 @@ from .encoded_frame import EncodedFrame
 from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .files.read_ahead import Read
 from .frame_pipeline import FramePipeline
-from .frames.device_frame import check_device
 from .frames.source import HostSource, Planes, Source, check_range, outside_text, planes_of
 from .hrd_syntax import filler_data
 from .prepare_kernels import prepare
@@ -178,6 +177,8 @@ class Pipeline(FramePipeline):
         """
         if self._cutter is not None:
             raise InputError("frames on a GPU cannot have slices of a size, which the host writes; copy them to it first")
+        from .frames.device_frame import check_device
+
         try:
             self.executor.check_device(source, check_device)
         except GpuLost as lost:

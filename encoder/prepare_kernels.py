@@ -42,7 +42,7 @@ _AFTER = {
 _ready: set[str] = set()  # sets of options, as text, whose kernels were looked for in this process
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Kernels:
     """The kernels of an encode, by name (jit/listing.py); those that are in no cache."""
 
@@ -155,7 +155,7 @@ class _Compiler:
             self.process.stdin.flush()
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Work:
     """The kernels that are compiled, with a counter. left: in order; is_kept: false once a compiled one is in no cache."""
 
