@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..jit.address_calls import MOST_WORDS, address_of, calls_of, run_calls, words_of
+from ..jit.kernel import OneVersion
 from .bundles import GroupKey, MakeGroup, State
 from .stages import Stage
 from .threads.parallel_steps import CompiledSteps
@@ -20,6 +21,7 @@ from .trace import HOST, Trace
 
 Call = tuple[Stage, tuple[int, ...], State]  # a stage, its span, its arguments
 Steps = Sequence[Sequence[Sequence[Call]]]  # each in parts, which may run concurrently
+_run_calls = OneVersion(run_calls)
 MakeSteps = Callable[[Sequence[State]], Steps]  # by the states of the groups of a frame
 
 
@@ -173,7 +175,7 @@ class CompiledFrame:
             seconds.update(zip(self._stages, (1e-9 * spent).tolist()))
 
     def _call(self, words: np.ndarray, times: np.ndarray, trace: Trace | None, first: int, end: int) -> None:
-        failed = run_calls(self._rows, words, first, end, times)
+        failed = _run_calls.call(self._rows, words, first, end, times)
         if failed >= 0:
             raise MemoryError(f"stage {self._names[failed]}")
         if trace is not None:
