@@ -103,7 +103,9 @@ class FrameDecider:
 
     def _ordered(self, types: Sequence[str]) -> list[FrameSpec]:
         self.requests.check(types)
-        specs = [spec for frame_type in types for spec in self._order.add(frame_type)]
+        specs: list[FrameSpec] = []
+        for frame_type in types:
+            specs += self._order.add(frame_type)
         if self._qps is None:
             return self.requests.with_offsets(self.requests.constant(specs))
         with_qps = self.requests.with_offsets(self._qps.add(specs))

@@ -1,6 +1,6 @@
 """The frames of a loop on a CPU as compiled calls: all stages of a frame in compiled code (scheduler/compiled_frame.py)."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
@@ -46,14 +46,12 @@ class CompiledFrames:
         self._groups = ArgumentGroups()
         self._bound: dict[Hashable, BoundFrame] = {}
 
-    def bind(
-        self, executor: "Executor | CudaExecutor", frame: Frame, binding: FrameBinding
-    ) -> Callable[[], None] | None:  # fmt: skip
-        """A function that runs all stages of a frame but the entropy stage, which `write_slices` becomes. None if its stages
-        are compared, or cannot be called without the interpreter.
+    def run(self, executor: "Executor | CudaExecutor", frame: Frame, binding: FrameBinding) -> bool:
+        """Run all stages of a frame but the entropy stage, which `write_slices` becomes. False if its stages are compared, or
+        cannot be called without the interpreter: nothing is done then.
         """
         if not isinstance(executor, Executor) or executor.is_compared or isinstance(frame, HostFrame):
-            return None
+            return False
         spec = frame.spec
         traits = spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp), bool(spec.refresh)
         frame_key = executor.threads, len(spec.list0), len(spec.list1), *traits
@@ -62,12 +60,13 @@ class CompiledFrames:
         if bound is None:
             bound = self._bind(executor, frame, binding, frame_key)
             if bound is None:
-                return None
+                return False
             if len(self._bound) >= MOST_BOUND:
                 self._bound.clear()
             self._bound[bound_key] = bound
         frame.write_slices = partial(bound.entropy.run, bound.entropy_words, None, True, None)
-        return partial(executor.run_compiled, bound.stages, bound.words, frame.stage_seconds)
+        executor.run_compiled(bound.stages, bound.words, frame.stage_seconds)
+        return True
 
     def _bind(self, executor: Executor, frame: Frame, binding: FrameBinding, frame_key: Hashable) -> BoundFrame | None:
         spec, wanted = frame.spec, binding.argument_groups(frame.spec)
