@@ -3,7 +3,7 @@
 Frames with the same key have the same stages in the same order with the same numbers; only their arrays lie at other
 addresses. So the calls of a key are made once. Arguments come in groups by what their arrays depend on: the frame, the slot
 of the decoded picture buffer, the workspace; the words of each group are made once, and those of a frame are gathered
-from its groups.
+from its groups, once for frames with the same arrays (frames/compiled_frames.py).
 """
 
 import threading
