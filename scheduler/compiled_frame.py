@@ -167,7 +167,7 @@ class CompiledFrame:
         else:
             n_calls = len(self._names)
             times = np.empty((n_calls, 2), np.int64)
-            step = n_calls if at_once else 1
+            step = max(1, n_calls) if at_once else 1
             for first in range(0, n_calls, step):
                 self._call(words, times, trace, first, first + step)
         if seconds is not None:
