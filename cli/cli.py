@@ -38,7 +38,9 @@ exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device is not available;
 _OF_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errno of failed prints: no file name
 
 COMMANDS = ("encode", "decode", "info", "report", "tune", "bench", "doctor", "plot", "compile")
-_COMPILING = ("numba", "scipy")  # which a wheel with compiled kernels does without
+_NEEDED = {  # what to say where they are not installed; a wheel with compiled kernels does without the last two
+    "numpy": "pip install numpy", "numba": TO_INSTALL, "scipy": TO_INSTALL,
+}  # fmt: skip
 _WHICH = "to encode say h264lite encode IN OUT"
 _OUTPUT = "output"  # x264's option for OUT
 _ANSWERS = {name: name for name in ("-h", "--help", "-V", "--version")} | {"--longhelp": "--help", "--fullhelp": "--help"}
@@ -202,11 +204,18 @@ def _run_encode(args: argparse.Namespace) -> int:
     if early:
         gpus = gpus[:first]
     warmup = ContextWarmup(gpus)  # in parallel with the import of the encoder
+    starting = ExitStack()
+
+    def has_device() -> None:
+        warmup.release()
+        starting.close()
+
     try:
-        with gc_paused():
+        with starting:
+            starting.enter_context(gc_paused())  # what is imported and made up to then stays
             from .encode import run_encode
 
-        return run_encode(args.input, args.output, options, warmup.release)
+            return run_encode(args.input, args.output, options, has_device)
     finally:
         if early:
             import_module("..encoder.workers.process", __package__).end_early()
@@ -287,8 +296,9 @@ def _run(argv: list[str], stack: ExitStack) -> int:
     except Exception as error:
         if os.environ.get("H264LITE_TRACEBACK") == "1":
             raise
-        if isinstance(error, ModuleNotFoundError) and error.name in _COMPILING:
-            return _fail(prog, str(error) if error.name == "numba" else f"{error.name} is not installed: {TO_INSTALL}", 1)
+        if isinstance(error, ModuleNotFoundError) and error.name in _NEEDED:
+            text = str(error) if error.name == "numba" else f"{error.name} is not installed: {_NEEDED[error.name]}"
+            return _fail(prog, text, 1)
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return _fail(prog, f"{_inputs_of(args)}a fault of h264lite: {said} (H264LITE_TRACEBACK=1 shows where)", 1)
 

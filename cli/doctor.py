@@ -1,17 +1,11 @@
 """`h264lite doctor`: reports the machine, the choices of an encode and their reasons."""
 
-import importlib.util
-import json
 import os
-import platform
 import shutil
 import sys
-from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ..console import folded, one_line
 from ..cuda_src.runtime import facts as gpu_facts
 from ..encoder.errors import Error, OptionError
 from ..encoder.prepare_kernels import kernels_of
@@ -24,15 +18,13 @@ from ..jit.cache_root import ADVICE
 from ..jit.numba_free import unusable_files
 from ..scheduler.devices import why_no_cuda
 from ..scheduler.hybrid.tuning.tuning_file import Machine, Tuning, TuningError, cache_file, load, may_exist
-from ..version import __version__
+from .libraries import as_lines, basic_facts, basic_rows, report
 
 MOST_FILES = 3  # file names in a message
 # folders beside those of cpu_simd
 OTHER_KERNELS = ("cuda_src/runtime", "decoder", "jit", "scheduler/lookahead", "scheduler/threads")
 ROOM_FOR_KERNELS = 16 << 20  # bytes: all of the CPU take about as many
 SIZES = ((176, 144), (1920, 1080))  # whose choices are reported
-_GPU_LIBRARIES = ("pycuda", "cuda-bindings")
-_LIBRARIES = ("numpy", "numba", "scipy", *_GPU_LIBRARIES, "av", "matplotlib")
 
 
 def run_doctor(tuning: str | None, as_json: bool) -> int:
@@ -40,14 +32,7 @@ def run_doctor(tuning: str | None, as_json: bool) -> int:
     if tuning == "":
         raise OptionError("'': not a file name", "tuning")
     facts = examine(tuning)
-    show(json.dumps(facts, indent=2) if as_json else folded("\n".join(map(one_line, lines(facts))), sys.stdout))
-    return 1 if facts["problems"] else 0
-
-
-def show(text: str) -> None:
-    """Print to standard output in any encoding; flushed, so that failures are reported by this command."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+    return report(facts, lines(facts), as_json)
 
 
 def examine(tuning_file: str | None = None) -> dict[str, Any]:
@@ -60,9 +45,7 @@ def examine(tuning_file: str | None = None) -> dict[str, Any]:
 def _examine(tuning_file: str | None, problems: list[str]) -> dict[str, Any]:
     machine = Machine.here()
     facts: dict[str, Any] = {
-        "version": __version__,
-        "python": f"{platform.python_version()}, {platform.system()} {platform.machine()}",
-        "libraries": {name: _version(name) for name in _LIBRARIES},
+        **basic_facts(),
         "processor": {"name": machine.processor, "cores": machine.cores, "simd": machine.simd,
                       "simd_forced": os.environ.get("H264LITE_SIMD", ""), **_kernels(),
                       "kernel_folder": str(kernel_cache_folder().folder or ""), "why_ordinary": _why_ordinary()},
@@ -98,13 +81,6 @@ def _why_ordinary() -> str:
     from ..jit.interfaces import why_ordinary
 
     return why_ordinary()
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "there, version unknown" if importlib.util.find_spec(name) else ""
 
 
 def _cuda(problems: list[str]) -> dict[str, Any]:
@@ -188,12 +164,8 @@ def _full_disk(kernels: CacheFolder) -> list[str]:
 def lines(facts: dict[str, Any]) -> list[str]:
     """The report as text."""
     processor, cuda, tuning = facts["processor"], facts["cuda"], facts["tuning"]
-    libraries = ", ".join(f"{name} {text}" for name, text in facts["libraries"].items() if text)
-    optional = [name for name in facts["libraries"] if name not in _GPU_LIBRARIES]  # "CUDA:" says what a GPU needs
-    lacking = ", ".join(name for name in optional if not facts["libraries"][name])
     rows = [
-        ("h264lite", f"{facts['version']}, Python {facts['python']}"),
-        ("libraries", libraries + (f"; not installed: {lacking}" if lacking else "")),
+        *basic_rows(facts),
         ("processor", f"{processor['name']}, {processor['cores']} cores"),
         ("SIMD", processor["simd"] + (f" (H264LITE_SIMD={processor['simd_forced']})" if processor["simd_forced"] else "")),
         ("CPU kernels", _kernels_line(processor)),
@@ -213,9 +185,7 @@ def lines(facts: dict[str, Any]) -> list[str]:
         threads += "".join(f", {device} {rate:g} fps" for device, rate in choice.get("fps", {}).items())
         why = choice["why"].replace(f" ({cuda['why_not']})", "")  # "CUDA:" says it
         rows.append((f"{size}", f"device {choice['device'] or 'none'}: {why}{threads}"))
-    text = [f"{name + ':':<13}{value}" for name, value in rows]
-    problems: Sequence[str] = facts["problems"]
-    return [*text, "", *(f"problem: {problem}" for problem in problems)] if problems else [*text, "", "all is well"]
+    return as_lines(rows, facts["problems"])
 
 
 def _kernels_line(processor: dict[str, Any]) -> str:

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from typing import Any
 
 from ..console import DEBUG, INFO, WARNING, print_line
-from ..encoder.compile_kernels import compile_for
 from ..encoder.errors import InputError, OptionError
 from ..encoder.files.left_out import of_tags
 from ..encoder.files.opening import open_inputs
@@ -123,6 +122,9 @@ def _announce(run: Run, config: Config, total: int | None, lines: Iterable[str])
 def _compile_kernels(run: Run, config: Config) -> None:
     """Compile the CPU's kernels, so that this is no part of the frames' time; say that those of a GPU will be."""
     if config.machine.device != "cuda" and not prepare(config) and will_compile(config):
+        from ..encoder.compile_kernels import compile_for
+
+        gc.enable()  # paused so far: the compiler leaves garbage
         run.info(f"compiled in {compile_for(config):.0f} s")
     if config.machine.device == "cuda" and cuda_kernels_will_compile(config.coding.has_b_frames):
         run.info("first run on this GPU: its kernels are compiled, once; up to a minute")

@@ -170,6 +170,12 @@ def _bench(args: argparse.Namespace) -> int:
 
 
 def _doctor(args: argparse.Namespace) -> int:
+    try:
+        import numpy  # noqa: F401
+    except ImportError as error:
+        from .libraries import report_without_numpy
+
+        return report_without_numpy(error, args.json)
     from .doctor import run_doctor
 
     return run_doctor(args.tuning, args.json)

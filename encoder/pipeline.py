@@ -32,7 +32,6 @@ from .encoded_frame import EncodedFrame
 from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .files.read_ahead import Read
 from .frame_pipeline import FramePipeline
-from .frames.device_frame import check_device
 from .frames.source import HostSource, Planes, Source, check_range, outside_text, planes_of
 from .hrd_syntax import filler_data
 from .prepare_kernels import prepare
@@ -43,6 +42,9 @@ from .statistics import SUMMED
 from .warm_up import load_for_gpu, loaded_for_gpu
 
 FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `public_error`
+
+_N_TOTALS = 7 + len(MB_TYPE_NAMES)  # of `totals`
+_ARRAYS = tuple, np.ndarray  # types of sources that are planes or I420
 
 
 class Pipeline(FramePipeline):
@@ -117,7 +119,7 @@ class Pipeline(FramePipeline):
     def _load(self, frame: Frame, source: HostSource | Read) -> Sequence[np.ndarray]:
         """Put a source into the frame; its planes, uint8 of display size."""
         ring, display = self.executor.ring, self._display
-        if not isinstance(source, tuple | np.ndarray):
+        if not isinstance(source, _ARRAYS):
             source = self._read(source)
         elif isinstance(source, RgbFrame):
             check_range(source, ring.load_rgb(frame, source), ring.count)
@@ -175,6 +177,8 @@ class Pipeline(FramePipeline):
         """
         if self._cutter is not None:
             raise InputError("frames on a GPU cannot have slices of a size, which the host writes; copy them to it first")
+        from .frames.device_frame import check_device
+
         try:
             self.executor.check_device(source, check_device)
         except GpuLost as lost:
@@ -281,37 +285,39 @@ class Pipeline(FramePipeline):
         spent = frame.stage_seconds["entropy"] = clock() - begin
         if self.trace is not None:
             self.trace.add(HOST, threading.current_thread().name, "entropy", start, spent, frame.spec.display_index)
-        frame_totals = np.empty(7 + len(MB_TYPE_NAMES), np.int64)
+        frame_totals = np.empty(_N_TOTALS, np.int64)
         results = frame.mb_type, frame.qp, frame.transform_8x8, frame.ssd_y, frame.ssd_u, frame.ssd_v, frame_totals
-        self._totals = self._totals or totals.chosen(*results)
+        if self._totals is None:
+            self._totals = totals.chosen(*results)
         self._totals(*results)
-        *ssd, total_qp, least_qp, most_qp, transform_8x8 = frame_totals[:7].tolist()
+        ssd_y, ssd_u, ssd_v, total_qp, least_qp, most_qp, transform_8x8 = frame_totals[:7].tolist()
         spec = frame.spec
-        return EncodedFrame(
-            index=spec.display_index,
-            coding_index=spec.coding_index,
-            pts=spec.pts,
-            dts=spec.dts,
-            frame_type=spec.frame_type,
-            is_idr=spec.is_idr,
-            qp=spec.qp,
-            avg_qp=total_qp / frame.qp.size if spec.mb_qp else float(spec.qp),
-            qp_range=(least_qp, most_qp) if spec.mb_qp else (spec.qp, spec.qp),
-            qp_by=spec.qp_by,
-            is_reference=spec.is_reference,
-            is_qp_requested=spec.is_qp_requested,
-            over_factor=spec.over_factor,
-            predicted=spec.predicted,
-            mean_qp=_mean_qp(spec) if self.config.rate.pass_ else 0,
-            data=data,
-            mb_counts=frame_totals[7:],
-            transform_8x8=transform_8x8 if self.config.coding.transform_8x8_mode else 0,
-            ssd=tuple(ssd),
-            sums=[int(frame.results[name].sum()) for name in SUMMED],
-            bits=8 * len(data),
-            bits_by_kind=self._bits_by_kind(frame, 8 * len(data)) if self.config.coding.bits_by_kind else None,
-            stage_seconds=frame.stage_seconds,
-            reconstruction=self._reconstruction(frame) if self.keep_reconstruction else None,
+        config, bits, qp = self.config, 8 * len(data), spec.qp
+        return EncodedFrame(  # positional: by keywords it takes three times as long
+            spec.display_index,
+            spec.coding_index,
+            spec.pts,
+            spec.dts,
+            spec.frame_type,
+            spec.is_idr,
+            qp,
+            total_qp / frame.qp.size if spec.mb_qp else float(qp),
+            (least_qp, most_qp) if spec.mb_qp else (qp, qp),
+            spec.qp_by,
+            spec.is_reference,
+            spec.is_qp_requested,
+            spec.over_factor,
+            spec.predicted,
+            _mean_qp(spec) if config.rate.pass_ else 0,
+            data,
+            frame_totals[7:],
+            transform_8x8 if config.coding.transform_8x8_mode else 0,
+            (ssd_y, ssd_u, ssd_v),
+            [int(frame.results[name].sum()) for name in SUMMED],
+            bits,
+            self._bits_by_kind(frame, bits) if config.coding.bits_by_kind else None,
+            frame.stage_seconds,
+            self._reconstruction(frame) if self.keep_reconstruction else None,
             refused=frame.refused,
         )
 

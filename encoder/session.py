@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import get_ident
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,13 +17,15 @@ from .encoded_frame import EncodedFrame
 from .errors import Error, InputError, RefusedFrame
 from .files.read_ahead import Read
 from .frame_pipeline import FramePipeline
-from .frames.reader import Chunk
 from .frames.source import HostSource, Source, check_range, planes_of
 from .settings.config import Config
 from .settings.frame_requests import Request
 from .settings.pass_file import WRITING, PassFile
 from .settings.reconfigure import reconfigured
 from .statistics import Statistics
+
+if TYPE_CHECKING:  # files are encoded without it
+    from .frames.reader import Chunk
 
 _POLL = 0.001  # seconds between looks at a call that ends
 OPEN, FAILED, FLUSHING, FLUSHED, CLOSED = "open", "failed", "flushing", "flushed", "closed"
@@ -59,7 +62,7 @@ class Session:
         self.require(OPEN, FAILED, FLUSHING, FLUSHED)
         return self.pipeline.headers()
 
-    def encode_from(self, chunk: Chunk, k: int, request: Request | None = None) -> None:
+    def encode_from(self, chunk: "Chunk", k: int, request: Request | None = None) -> None:
         """`encode` for frame k of a chunk; InputError if it does not fit this encoder."""
         self.require(OPEN)
         chunk.check_size(self.config.coding.width, self.config.coding.height)

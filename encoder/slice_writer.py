@@ -177,17 +177,18 @@ class SliceWriter:
 
     def access_unit(self, frame: Frame) -> bytes:
         """7.4.1.2: the NAL units of one frame, Annex B; parameter sets precede every IDR frame and recovery point."""
-        spec = frame.spec
+        spec, n_slices = frame.spec, len(frame.spec.slices)
         units = self._units_before_slices(spec, frame.sei)
         unit_type, ref_idc = NAL_IDR if spec.is_idr else NAL_SLICE, spec.nal_ref_idc
-        frame.unit_sizes = []
-        for n in range(len(spec.slices)):
-            units += [start_of_nal_unit(unit_type, ref_idc, long_start_code=not units), self._payload(frame, n)]
-            frame.unit_sizes.append(1 + len(units[-1]))
+        frame.unit_sizes = unit_sizes = []
+        for n, bits in enumerate(frame.slice_sizes[:n_slices].tolist()):
+            payload = self._payload(frame, n, bits)
+            units += start_of_nal_unit(unit_type, ref_idc, not units), payload
+            unit_sizes.append(1 + len(payload))
         if self.coding.cabac:
-            bins = sum(frame.slice_bins[: len(spec.slices)].tolist())
-            units.append(cabac_zero_words(bins, sum(frame.unit_sizes), self._n_mb))  # NumBytesInVclNALunits
-            frame.unit_sizes[-1] += len(units[-1])
+            bins = sum(frame.slice_bins[:n_slices].tolist())
+            units.append(cabac_zero_words(bins, sum(unit_sizes), self._n_mb))  # NumBytesInVclNALunits
+            unit_sizes[-1] += len(units[-1])
         return b"".join(units)
 
     def sei(self, times: Times | None) -> bytes:
@@ -262,20 +263,17 @@ class SliceWriter:
         number = self.header_number(frame.spec, frame.headers, n) << (-bits % 8)
         return np.frombuffer(number.to_bytes((bits + 7) // 8, "big"), np.uint8)
 
-    def _payload(self, frame: Frame, n: int) -> bytes | memoryview:
-        """7.3.1, 7.3.2.8: payload of slice n: its data with the header merged in; emulation prevention where needed."""
-        bits = int(frame.slice_sizes[n])
+    def _payload(self, frame: Frame, n: int, bits: int) -> bytes | memoryview:
+        """7.3.1, 7.3.2.8: payload of slice n: its data with the header merged in; emulation prevention where needed. bits:
+        of both; -1: too long.
+        """
         if bits < 0:
             raise RuntimeError(TOO_LONG)
-        header = self._header_as_bytes(frame, n)
-        size = -(-bits // 8)
-        data = frame.slice_data[ENTRY_BYTES * self._place(frame.spec, n) : ENTRY_BYTES * self._place(frame.spec, n + 1)]
-        return escape(data[:size].tobytes()) if _begin_slice()(data, header, size) else data[:size].data
-
-    def _place(self, spec: FrameSpec, n: int) -> int:
-        """The entry of slice data at which slice n begins; see write_slices."""
-        first_mb = spec.slices[n][0] if n < len(spec.slices) else self._n_mb
-        return first_mb + (n if self.coding.slice_max_size else first_mb // self.coding.mb_width)
+        first_mb = frame.spec.slices[n][0]
+        entry = first_mb + (n if self.coding.slice_max_size else first_mb // self.coding.mb_width)  # see write_slices
+        size = (bits + 7) // 8
+        data = frame.slice_data[ENTRY_BYTES * entry : ENTRY_BYTES * entry + size]
+        return escape(data.tobytes()) if _begin_slice()(data, self._header_as_bytes(frame, n), size) else data.data
 
     def _header(self, spec: FrameSpec, first_mb: int, frame_num: int) -> SliceHeader:
         coding, max_frame_num = self.coding, 1 << self._log2_max_frame_num

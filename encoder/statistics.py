@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import repeat
+from itertools import groupby, repeat
 from math import inf, log10, prod
 from typing import Any, NamedTuple
 
@@ -261,7 +261,8 @@ class Statistics:
         self._waiting: dict[str, list[tuple[Any, ...]]] = {frame_type: [] for frame_type in self._by_type}
         self._sources: dict[int, np.ndarray] = {}  # luma of frames that are not finished, by display index
         self._expected = 0  # frames given to `expect`
-        self.stage_seconds: dict[str, float] = {}
+        self._stage_seconds: dict[str, float] = {}
+        self._waiting_seconds: list[dict[str, float]] = []  # those of frames whose numbers wait
         self.buffer = BufferTotals()
 
     def expect(self, luma: np.ndarray) -> None:
@@ -278,8 +279,7 @@ class Statistics:
             frame.ssim = ssim(self._sources.pop(frame.index), frame.reconstruction[0][:height, :width])
         if frame.in_buffer is not None:
             self.buffer.add(frame.index, frame.in_buffer)
-        for stage, seconds in frame.stage_seconds.items():
-            self.stage_seconds[stage] = self.stage_seconds.get(stage, 0.0) + seconds
+        self._waiting_seconds.append(frame.stage_seconds)
         size, waiting = len(frame.data), self._waiting[frame.frame_type]
         waiting.append((
             size, frame.avg_qp, frame.qp_range, frame.qp_by, frame.ssd, frame.ssim or 0.0, frame.mb_counts,
@@ -290,8 +290,18 @@ class Statistics:
         if len(waiting) == _TOGETHER:
             self._sums()
 
+    @property
+    def stage_seconds(self) -> dict[str, float]:
+        """Of all frames, by stage."""
+        self._sums()
+        return self._stage_seconds
+
     def _sums(self) -> dict[str, _Sums]:
         """Those of each type."""
+        waiting_seconds, self._waiting_seconds = self._waiting_seconds, []
+        for stages, of_frames in groupby(waiting_seconds, tuple):
+            for stage, seconds in zip(stages, zip(*(of_frame.values() for of_frame in of_frames))):
+                self._stage_seconds[stage] = sum(seconds, self._stage_seconds.get(stage, 0.0))
         for frame_type, waiting in self._waiting.items():
             if waiting:
                 self._waiting[frame_type] = []

@@ -3,7 +3,7 @@
 Frames with the same key have the same stages in the same order with the same numbers; only their arrays lie at other
 addresses. So the calls of a key are made once. Arguments come in groups by what their arrays depend on: the frame, the slot
 of the decoded picture buffer, the workspace; the words of each group are made once, and those of a frame are gathered
-from its groups.
+from its groups, once for frames with the same arrays (frames/compiled_frames.py).
 """
 
 import threading
@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..jit.address_calls import MOST_WORDS, address_of, calls_of, run_calls, words_of
+from ..jit.kernel import OneVersion
 from .bundles import GroupKey, MakeGroup, State
 from .stages import Stage
 from .threads.parallel_steps import CompiledSteps
@@ -20,6 +21,7 @@ from .trace import HOST, Trace
 
 Call = tuple[Stage, tuple[int, ...], State]  # a stage, its span, its arguments
 Steps = Sequence[Sequence[Sequence[Call]]]  # each in parts, which may run concurrently
+_run_calls = OneVersion(run_calls)
 MakeSteps = Callable[[Sequence[State]], Steps]  # by the states of the groups of a frame
 
 
@@ -141,16 +143,20 @@ class CompiledFrame:
         self._constants += words
         return range(at, at + len(words))
 
+    def words(self, groups: Sequence[ArgumentGroup]) -> np.ndarray:
+        """int64: the arguments of all calls for a frame with these groups, whose arrays are kept. No call writes them."""
+        return np.concatenate([*[group.words for group in groups], self._constant])[self._gather]
+
     def run(
-        self, groups: Sequence[ArgumentGroup], seconds: dict[str, float], at_once: bool, trace: Trace | None,
+        self, words: np.ndarray, seconds: dict[str, float] | None, at_once: bool, trace: Trace | None,
         share: Callable[[CompiledSteps], None] | None = None,
     ) -> None:  # fmt: skip
-        """Run the stages of a frame with these groups, whose arrays are kept. The time of each stage is added to `seconds`.
+        """Run the stages of a frame with the `words` of its groups. seconds (out): the time of each stage;
+        None: of no interest.
 
         at_once: without a return to the interpreter, which delays interrupts. share: runs steps by several threads; None:
         all run in this thread. MemoryError if a stage fails.
         """
-        words = np.concatenate([*[group.words for group in groups], self._constant])[self._gather]
         if share is not None:
             steps = CompiledSteps(self._rows, words, self._part_ends, self._step_ends)
             share(steps)
@@ -159,17 +165,17 @@ class CompiledFrame:
                 for name, (begin, done, thread) in zip(self._names, times.tolist()):
                     trace.add(HOST, steps.threads[thread], name, 1e-9 * begin, 1e-9 * (done - begin))
         else:
-            times = np.zeros((len(self._rows), 2), np.int64)
-            first = 0
-            for end in (len(self._rows),) if at_once else range(1, len(self._rows) + 1):
-                self._call(words, times, trace, first, end)
-                first = end
-        spent = np.bincount(self._stage_of, times[:, 1] - times[:, 0], len(self._stages))
-        for name, of_stage in zip(self._stages, (1e-9 * spent).tolist()):
-            seconds[name] = seconds.get(name, 0.0) + of_stage
+            n_calls = len(self._names)
+            times = np.empty((n_calls, 2), np.int64)
+            step = max(1, n_calls) if at_once else 1
+            for first in range(0, n_calls, step):
+                self._call(words, times, trace, first, first + step)
+        if seconds is not None:
+            spent = np.bincount(self._stage_of, times[:, 1] - times[:, 0])
+            seconds.update(zip(self._stages, (1e-9 * spent).tolist()))
 
     def _call(self, words: np.ndarray, times: np.ndarray, trace: Trace | None, first: int, end: int) -> None:
-        failed = run_calls(self._rows, words, first, end, times)
+        failed = _run_calls.call(self._rows, words, first, end, times)
         if failed >= 0:
             raise MemoryError(f"stage {self._names[failed]}")
         if trace is not None:

@@ -15,7 +15,6 @@ from numpy.typing import DTypeLike
 from ..jit.compiling import clock
 from .bundles import State
 from .check import compared, twin
-from .compiled_frame import ArgumentGroup as Arguments
 from .compiled_frame import CompiledFrame
 from .stages import CPU, EVEN, FRAME, ROWS, SLICE_TICKETS, SLICES, STAGES, TICKETS, Kernel, Stage, deferred_stages
 from .threads.dependent_task import DependentTask
@@ -31,6 +30,7 @@ MOST_BESIDE, MOST_MACROBLOCKS, MOST_LARGE = 28, 140_000, 12  # at most; of so ma
 SMALL = 4000  # macroblocks of a frame whose stages, in one thread, are one call: an interrupt waits for its end
 _SHARES = 8  # threads from which the team shares B frames of SMALL macroblocks that are references: few are in flight then
 EVEN_BAND = 1000  # macroblocks a thread that justify a second band for it in EVEN stages
+_AT_WORK = nullcontext()
 Step = tuple[Sequence[str], State]  # stages, and state for these stages only
 Spans = Mapping[str, Sequence[tuple[int, ...]]]  # parts of the frame by class of split
 Span = tuple[str, tuple[int, ...]]  # a stage, and the part of the frame that a call does
@@ -139,7 +139,7 @@ class Executor:
 
     def at_work(self) -> AbstractContextManager[object]:
         """Around the work of the loop for one frame."""
-        return nullcontext()
+        return _AT_WORK
 
     def ordinal_of(self, pointer: int) -> tuple[int | None, int]:
         """See GpuMemory: a pointer belongs to no device of this executor."""
@@ -152,7 +152,7 @@ class Executor:
 
     def download_of(self, slot: Hashable) -> Callable[[], None]:
         """A function that waits for the last download (`download_results`) of a slot."""
-        return lambda: None
+        return _downloaded
 
     def run(self, steps: Sequence[Step], state: State, seconds: dict[str, float]) -> None:
         """Run steps over the whole frame, in sequence, and return when they are done.
@@ -167,10 +167,10 @@ class Executor:
         for name, spent in times:
             seconds[name] = seconds.get(name, 0.0) + spent
 
-    def run_compiled(self, compiled: CompiledFrame, groups: Sequence[Arguments], seconds: dict[str, float]) -> None:
-        """`run` for the calls of frames with one key, with the arguments of a frame."""
+    def run_compiled(self, compiled: CompiledFrame, words: np.ndarray, seconds: dict[str, float]) -> None:
+        """`run` for the calls of frames with one key, with the words of a frame (CompiledFrame.words)."""
         share = self._worker_pool.run_steps if self.has_threads else None
-        compiled.run(groups, seconds, self._at_once, self._trace, share)
+        compiled.run(words, seconds, self._at_once, self._trace, share)
 
     def run_parts(self, parts: Sequence[Part]) -> None:
         """Run functions concurrently, and return when they are done."""
@@ -225,6 +225,10 @@ class Executor:
     def close(self, keep_host: bool = False) -> None:
         """Wait for running tasks and end the threads; keep_host: arrays of `host_zeros` stay in use."""
         self._worker_pool.close()
+
+
+def _downloaded() -> None:
+    """Nothing is to be waited for."""
 
 
 def deferred_call(name: str, state: State) -> Callable[[], None]:

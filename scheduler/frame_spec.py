@@ -115,7 +115,8 @@ class FrameSpec(NamedTuple):
     @property
     def duplicates(self) -> int:
         """Entries of list0 after the first that are its first frame again."""
-        return self.list0.count(self.list0[0]) - 1 if self.list0 else 0
+        list0 = self.list0
+        return list0.count(list0[0]) - 1 if list0 else 0
 
     @property
     def n_ref(self) -> int:

@@ -79,7 +79,10 @@ class CodingDecider:
         if self._rate is not None:
             spec, ahead = self._rate.assign_qp(spec, ahead)
         if self._weighting is not None:
-            spec = self._weighting.of(spec, None if spec.frame_type == B else self._sums(frame, planes))
+            sums = None
+            if spec.frame_type != B:
+                sums = self._weighting.sums_of(planes) if planes else _buffered(frame).sums().copy()
+            spec = self._weighting.of(spec, sums)
         if self._config.coding.aq_mode and not spec.mb_qp:  # else decided with the QP
             spec = self._with_mb_qp(spec, frame, planes)
         if spec.qp_offsets:
@@ -126,12 +129,6 @@ class CodingDecider:
         if self._frame_decider is None:
             self._frame_decider = FrameDecider(self._config, self._warn)
         return self._frame_decider
-
-    def _sums(self, frame: Frame, planes: Sequence[np.ndarray]) -> np.ndarray:
-        """See Weighting.of."""
-        from .weights import frame_sums
-
-        return frame_sums(planes) if planes else _buffered(frame).sums().copy()
 
     def _with_mb_qp(self, spec: FrameSpec, frame: Frame, planes: Sequence[np.ndarray]) -> FrameSpec:
         from .adaptive_quantisation import AqSettings, energies, with_mb_qp

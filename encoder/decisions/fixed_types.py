@@ -41,6 +41,8 @@ class FixedTypes:
         self._index = (index + 1) % self._keyint
         if not index or requested == I:
             return [*self.flush(), I if index else IDR]
+        if not self._bframes:
+            return [P]
         self._open.append(requested)
         if requested == P or not self._index:
             return self.flush()

@@ -103,9 +103,11 @@ class FrameDecider:
 
     def _ordered(self, types: Sequence[str]) -> list[FrameSpec]:
         self.requests.check(types)
-        specs = [spec for frame_type in types for spec in self._order.add(frame_type)]
+        specs: list[FrameSpec] = []
+        for frame_type in types:
+            specs += self._order.add(frame_type)
         if self._qps is None:
-            return self.requests.with_offsets([self.requests.constant(spec) for spec in specs])
+            return self.requests.with_offsets(self.requests.constant(specs))
         with_qps = self.requests.with_offsets(self._qps.add(specs))
         self._forget(self._qps.needed_from)
         return with_qps

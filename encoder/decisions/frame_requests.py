@@ -95,10 +95,11 @@ class Requests:
             return specs
         return [spec._replace(qp_offsets=self._offsets.pop(spec.display_index, b"")) for spec in specs]
 
-    def constant(self, spec: FrameSpec) -> FrameSpec:
-        """The spec of a frame in a stream of constant QP."""
-        if not (self._qps or self._zones):
-            return spec
+    def constant(self, specs: list[FrameSpec]) -> list[FrameSpec]:
+        """The specs of frames in a stream of constant QP."""
+        return [self._constant(spec) for spec in specs] if self._qps or self._zones else specs
+
+    def _constant(self, spec: FrameSpec) -> FrameSpec:
         with_qp = self.with_requested_qp(spec)
         if with_qp is None:
             shift = scaled(self.shift(spec.display_index), 1, QP_SHIFT)

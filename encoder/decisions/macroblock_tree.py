@@ -15,6 +15,7 @@ import numpy as np
 
 from ...cpu_simd.decisions.lookahead import AMOUNT_SHIFT, MOST_HIDDEN, SQUARE_SHIFT
 from ...cpu_simd.lookahead.macroblock_tree import tree_offsets, tree_propagate
+from ...jit.kernel import OneVersion
 from ...process import cached_property
 from ...scheduler.frame_spec import FrameSpec, I
 from ...scheduler.lookahead.costs import CostPending, CostQuery, LookaheadCosts, TreeFrame, UsedMotion
@@ -23,6 +24,7 @@ from .adapted_frames import Adapted
 from .fixed_point import LOG2_SHIFT, QP_SHIFT, exp2_array, fixed, scaled
 from .rate_factor import TREE_QPS
 
+_propagate, _tree_offsets = OneVersion(tree_propagate), OneVersion(tree_offsets)
 _STRENGTH = 6  # QPs for an amount as large as the macroblock's own worth, at qcomp 0
 _NOISE = 12 << 4  # cost of a residual half of which quantisation leaves out at QP 0, in 1 / 16: as of tree_propagate
 _STEP = 6 << QP_SHIFT  # QPs that double the quantiser step
@@ -164,17 +166,20 @@ class MacroblockTree:
             intra, used, mb_error, hidden = node.flow
             amount = amounts.pop(node.spec.coding_index, None)
             if amount is None:
-                amount = np.zeros_like(mb_error)
+                amount = np.zeros(mb_error.size, np.int64)
             if used is not None:
-                gifts = [amounts.setdefault(index, np.zeros_like(mb_error)) for index in node.nearest]
-                tree_propagate(intra, mb_error, hidden, used, node.weight, self._mb_width, amount, gifts[0], gifts[-1])
+                for index in node.nearest:
+                    if index not in amounts:
+                        amounts[index] = np.zeros(mb_error.size, np.int64)
+                gifts = amounts[node.nearest[0]], amounts[node.nearest[-1]]
+                _propagate.call(intra, mb_error, hidden, used, node.weight, self._mb_width, amount, *gifts)
             if k < self._leaving:
                 offsets.append(self._offsets_of(mb_error, amount) if node.spec.is_reference else None)
         return offsets[::-1]
 
     def _offsets_of(self, mb_error: np.ndarray, amount: np.ndarray) -> np.ndarray:
         offsets = np.empty(mb_error.size, np.int32)
-        tree_offsets(mb_error, amount, self._strength, offsets)
+        _tree_offsets.call(mb_error, amount, self._strength, offsets)
         return offsets
 
 

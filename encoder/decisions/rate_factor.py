@@ -24,7 +24,7 @@ _DECAY = 95, 100  # weight of a frame in the mean QP, against that of the next o
 _SUM_SHIFT = 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CrfRules:
     """Settings of the decisions; names are those of the options, numbers without a unit are QPs in 1 / 256."""
 

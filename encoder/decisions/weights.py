@@ -45,15 +45,18 @@ class Weighting:
         self._size, self._repeats = size, repeats
         self._sums: dict[int, np.ndarray | None] = {}
 
+    sums_of = staticmethod(frame_sums)
+
     def of(self, spec: FrameSpec, sums: np.ndarray | None) -> FrameSpec:
         """The spec with weights, and a list that may repeat its first frame. sums: frame_sums of it; None: unknown."""
         if spec.frame_type == P:  # B frames have implicit weights
             reference = self._sums[spec.list0[0]]
             first = () if sums is None or reference is None else entries(sums, reference, self._size, self._repeats)
             first = first[: 1 + MOST_ENTRIES - len(spec.list0)]
-            list0 = (*(len(first) - 1) * spec.list0[:1], *spec.list0)
-            distances = (*(len(first) - 1) * spec.distances[:1], *spec.distances)
-            spec = spec._replace(weights=first, list0=list0, distances=distances)
+            if first:
+                list0 = (*(len(first) - 1) * spec.list0[:1], *spec.list0)
+                distances = (*(len(first) - 1) * spec.distances[:1], *spec.distances)
+                spec = spec.changed(weights=first, list0=list0, distances=distances)
         sums_by_frame = {**self._sums, spec.coding_index: sums}
         self._sums = {index: sums_by_frame[index] for index in spec.references_after}
         return spec

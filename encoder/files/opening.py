@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from ...files import opened, shown
 from ...uninterrupted import check_of_file
 from ..errors import InputError, OptionError
-from .images import ImageSource
 from .names import I420, image_files, rate_from_name, size_from_name
 from .output import PLAYLISTS, ByteSink, PacketSink, error_text, muxer_of
 from .video import (
@@ -22,7 +21,6 @@ from .video import (
     parse_y4m_header,
     with_length,
 )
-from .video_av import AvSource
 
 if TYPE_CHECKING:
     from .sound import CopiedSound
@@ -32,6 +30,8 @@ if TYPE_CHECKING:
 def open_inputs(names: Sequence[str], size: tuple[int, int] | None, demuxer: str = "auto") -> tuple[Source, str]:
     """Open one video, or image files as a video; also the name for messages. Arguments: see `open_source`."""
     if demuxer == "auto" and (files := image_files(names)):
+        from .images import ImageSource  # and AvSource below: most inputs need neither
+
         return ImageSource(files), names[0] if len(names) == 1 else f"{files[0]} and others"
     if len(names) > 1:
         raise OptionError(f"{demuxer} with several inputs: it reads one file", "demuxer")
@@ -56,6 +56,8 @@ def open_source(name: str, size: tuple[int, int] | None, demuxer: str = "auto") 
             return RawSource(file, said, with_length(file, name, parse_y4m_header(header, said)), True)
         if demuxer == "av":
             file.close()
+            from .video_av import AvSource
+
             return AvSource(name)
         size = size or size_from_name(name)
         if size is None:

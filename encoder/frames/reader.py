@@ -19,6 +19,7 @@ from .samples import Samples, memory_of, read
 from .source import Planes
 
 FrameSource = Planes | RgbFrame | DeviceFrame
+_SAMPLE = np.dtype(Sample)
 ALPHA = "the alpha of RGBA frames is dropped: H.264 video has none"
 
 
@@ -196,7 +197,7 @@ def plain_planes(frame: Any, width: int, height: int) -> Planes | None:
     """
     chroma = chroma_shape(height, width)
     if type(frame) is np.ndarray:
-        if frame.dtype != Sample or frame.shape != (height * 3 // 2, width) or not frame.flags.c_contiguous:
+        if frame.dtype != _SAMPLE or frame.shape != (height * 3 // 2, width) or not frame.flags.c_contiguous:
             return None
         if width % 2 or height % 2:
             return None
@@ -205,7 +206,7 @@ def plain_planes(frame: Any, width: int, height: int) -> Planes | None:
     if type(frame) not in (tuple, list) or len(frame) != 3:
         return None
     for plane, shape in zip(frame, ((height, width), chroma, chroma)):
-        if type(plane) is not np.ndarray or plane.dtype != Sample or plane.shape != shape or not plane.flags.c_contiguous:
+        if type(plane) is not np.ndarray or plane.dtype != _SAMPLE or plane.shape != shape or not plane.flags.c_contiguous:
             return None
     return tuple(frame)
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...scheduler.frames.device_frame import DeviceFrame
 from ...scheduler.frames.frame import split_planes
 from ...scheduler.frames.host_rgb import RgbFrame
 from ..errors import InputError
 from ..files.read_ahead import Read
-from .device_frame import DeviceFrame
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Y, Cb, Cr, uint8 of display size."""

@@ -1,10 +1,12 @@
 """The frames of a loop on a CPU as compiled calls: all stages of a frame in compiled code (scheduler/compiled_frame.py)."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from ..bundles import MakeGroup, State
 from ..coding_settings import CodingSettings
@@ -13,11 +15,22 @@ from ..executor import Executor
 from ..frame_spec import FrameSpec
 from ..stages import ENTROPY_STAGE, STAGES, frame_steps
 from .frame import Frame, HostFrame
+from .loop_arrays import FrameBinding
 
 if TYPE_CHECKING:
     from ..cuda_executor import CudaExecutor
 
 MOST_FRAME_KEYS = 64  # of frames: they differ by numbers of entries, weights, slices
+MOST_BOUND = 64  # frames by their arrays: those of the ring, each with some slots; a small one takes 25 KB
+
+
+class BoundFrame(NamedTuple):
+    """The calls of a frame with certain arrays: of all stages but the entropy stage, and of that, each with its words."""
+
+    stages: CompiledFrame
+    words: np.ndarray
+    entropy: CompiledFrame
+    entropy_words: np.ndarray
 
 
 class CompiledFrames:
@@ -31,29 +44,40 @@ class CompiledFrames:
         self._settings = settings
         self._compiled_frames: dict[Hashable, CompiledFrame | None] = {}  # None: stages of the key cannot be called so
         self._groups = ArgumentGroups()
+        self._bound: dict[Hashable, BoundFrame] = {}
 
-    def bind(
-        self, executor: "Executor | CudaExecutor", frame: Frame, wanted: Sequence[Sequence[MakeGroup]],
-        entropy: Sequence[MakeGroup],
-    ) -> Callable[[], None] | None:  # fmt: skip
-        """A function that runs all stages of a frame but the entropy stage, which `write_slices` becomes. None if its stages
-        are compared, or cannot be called without the interpreter.
-
-        wanted: the arguments in groups, first those of all stages, then those of the search in each entry of both lists;
-        entropy: those of the entropy stage.
+    def run(self, executor: "Executor | CudaExecutor", frame: Frame, binding: FrameBinding) -> bool:
+        """Run all stages of a frame but the entropy stage, which `write_slices` becomes. False if its stages are compared, or
+        cannot be called without the interpreter: nothing is done then.
         """
         if not isinstance(executor, Executor) or executor.is_compared or isinstance(frame, HostFrame):
-            return None
+            return False
         spec = frame.spec
-        traits = spec.is_reference, bool(spec.mb_qp), bool(spec.refresh)
-        of_spec = spec.n_ref, spec.n_ref1, spec.duplicates, spec.luma_weighted, *traits
-        groups, entropy_groups = self._groups.of(chain.from_iterable(wanted)), self._groups.of(entropy)
-        stages = self._of((executor.threads, of_spec), partial(self._make_steps, executor, frame, wanted), groups)
-        bits = self._of((spec.n_ref, spec.n_ref1), _entropy_steps, entropy_groups)
-        if stages is None or bits is None:
+        traits = spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp), bool(spec.refresh)
+        frame_key = executor.threads, len(spec.list0), len(spec.list1), *traits
+        bound_key = frame_key, binding.key
+        bound = self._bound.get(bound_key)
+        if bound is None:
+            bound = self._bind(executor, frame, binding, frame_key)
+            if bound is None:
+                return False
+            if len(self._bound) >= MOST_BOUND:
+                self._bound.clear()
+            self._bound[bound_key] = bound
+        frame.write_slices = partial(bound.entropy.run, bound.entropy_words, None, True, None)
+        executor.run_compiled(bound.stages, bound.words, frame.stage_seconds)
+        return True
+
+    def _bind(self, executor: Executor, frame: Frame, binding: FrameBinding, frame_key: Hashable) -> BoundFrame | None:
+        spec, wanted = frame.spec, binding.argument_groups(frame.spec)
+        groups, entropy_groups = (
+            self._groups.of(some) for some in (chain.from_iterable(wanted), binding.arrays.entropy_groups(frame))
+        )
+        stages = self._of(frame_key, partial(self._make_steps, executor, frame, wanted), groups)
+        entropy = self._of((spec.n_ref, spec.n_ref1), _entropy_steps, entropy_groups)
+        if stages is None or entropy is None:
             return None
-        frame.write_slices = partial(bits.run, entropy_groups, {}, True, None)
-        return partial(executor.run_compiled, stages, groups, frame.stage_seconds)
+        return BoundFrame(stages, stages.words(groups), entropy, entropy.words(entropy_groups))
 
     def _of(self, launch_key: Hashable, make_steps: MakeSteps, groups: Sequence[ArgumentGroup]) -> CompiledFrame | None:
         try:

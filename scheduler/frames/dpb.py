@@ -24,13 +24,13 @@ class DecodedPictureBuffer:
         self._before = self._slots, self._used.copy(), self._count
         if spec.is_idr:
             self._slots = {}  # 8.2.5.1: an IDR picture marks all references unused
-        return self._free_slot(), tuple([self._slots[index] for index in (*spec.list0, *spec.list1)])
+        return self._free_slot(), tuple(map(self._slots.__getitem__, (*spec.list0, *spec.list1)))
 
     def _free_slot(self) -> int:
         """The first of those that neither a reference nor a busy frame uses, so that few are in use; if there is none, of
         those that no reference uses the one that has not been used for longest.
         """
-        references, busy_from = set(self._slots.values()), self._count - self._n_busy + 1
+        references, busy_from = self._slots.values(), self._count - self._n_busy + 1
         longest: int | None = None
         for slot, used in enumerate(self._used):
             if slot in references:

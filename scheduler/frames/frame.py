@@ -116,14 +116,18 @@ class Frame(FrameArrays[np.ndarray]):
     def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, copiers: Copiers | None = None) -> None:
         """Copy in a frame of display size; repeat its last column and row up to the coded size."""
         for plane, samples in zip(self.planes, (y, u, v)):
-            height, width = samples.shape
-            plane[:height, :width] = samples
-        self._pad([samples.shape for samples in (y, u, v)])
+            if plane.shape == samples.shape:
+                np.copyto(plane, samples)
+            else:
+                height, width = samples.shape
+                plane[:height, :width] = samples
+                _pad(plane, height, width)
 
     def load_rgb(self, source: RgbFrame, run: Run | None = None, threads: int = 1) -> bool:
         """As `load`, converted to BT.709; whether samples are far outside of their range. run, threads: see RgbFrame."""
         outside = source.convert(self.planes, run, threads)
-        self._pad(source.display)
+        for plane, (height, width) in zip(self.planes, source.display):
+            _pad(plane, height, width)
         return outside
 
     def display_planes(self, display: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...]:
@@ -134,19 +138,11 @@ class Frame(FrameArrays[np.ndarray]):
         """The source planes in coded width, with or without the rows that repeat the last one; contiguous."""
         return self.planes
 
-    def _pad(self, display: Sequence[tuple[int, ...]]) -> None:
-        """Repeat the last column and row up to the coded size; display: (height, width) of the planes."""
-        for plane, (height, width) in zip(self.planes, display):
-            if width < plane.shape[1]:
-                plane[:height, width:] = plane[:height, width - 1 : width]
-            if height < plane.shape[0]:
-                plane[height:] = plane[height - 1]
-
     def write_params(self, list_numbers: bytes) -> None:
         """Write `frame_params`: what differs between frames of the same GPU recording. list_numbers: see params.py."""
         spec, bits = self.spec, () if self.has_sized_slices else self.headers.bits
-        layout = f"2i{len(list_numbers)}s{len(bits)}i"
-        struct.pack_into(layout, self.frame_params.data, 0, spec.qp, spec.cabac_init_idc, list_numbers, *bits)
+        layout = _layout_of_params(len(list_numbers), len(bits))
+        layout.pack_into(self.frame_params.data, 0, spec.qp, spec.cabac_init_idc, list_numbers, *bits)
 
     def complete(self) -> None:
         """Block until the source is copied in."""
@@ -340,6 +336,14 @@ def nothing() -> None:
     """What is left to do where all is done: of the entropy stage, of a copy."""
 
 
+def _pad(plane: np.ndarray, height: int, width: int) -> None:
+    """Repeat the last column and row up to the coded size; height, width: of the display area of the plane."""
+    if width < plane.shape[1]:
+        plane[:height, width:] = plane[:height, width - 1 : width]
+    if height < plane.shape[0]:
+        plane[height:] = plane[height - 1]
+
+
 def lazy_zeros(shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:
     """As np.zeros, for arrays that most frames never use: their pages exist once written.
 
@@ -376,6 +380,12 @@ def split_numbers(numbers: A, mb_height: int) -> tuple[A, A]:
     """
     behind, int32 = _aligned(_params_size(mb_height)), np.dtype(np.int32)
     return numbers[:behind].view(int32), numbers[behind:].view(int32)
+
+
+@lru_cache
+def _layout_of_params(size: int, slices: int) -> struct.Struct:
+    """frame_params with a list_numbers of `size` bytes."""
+    return struct.Struct(f"2i{size}s{slices}i")
 
 
 @lru_cache

@@ -208,13 +208,10 @@ class Loop:
         frame.samples()
         if isinstance(frame, HostFrame):
             frame.mark_levels_dirty()
-        run = self._compiled_frames.bind(executor, frame, binding.argument_groups(frame.spec), arrays.entropy_groups(frame))
-        if run is None:
-            self._stages(executor, frame, binding)
+        arrays.fill(frame, frame)
+        if not self._compiled_frames.run(executor, frame, binding):
+            executor.run(*self._steps(frame, binding), frame.stage_seconds)
             frame.write_slices = arrays.deferred_write(frame)
-        else:
-            arrays.fill(frame, frame)
-            run()
         executor.download_results(frame.index, self._decoded(frame, binding), frame.ring_slot)
 
     def _decoded(self, frame: Frame, binding: FrameBinding) -> list[tuple[Any, np.ndarray]]:

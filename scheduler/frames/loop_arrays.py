@@ -1,6 +1,6 @@
 """The arrays of a loop in the memory of its device, as arguments of stages by name."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -285,6 +285,12 @@ class FrameBinding(NamedTuple):
     slot: int  # of the decoded frame
     list_slots: tuple[int, ...]  # slots of both lists
     previous: PreviousFrame[Any] | None  # the frame whose motion is continued
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for frames of one memory whose arguments are the same arrays; what it names by identity has to be kept."""
+        arrays, frame, _, slot, list_slots, previous = self
+        return arrays, frame, slot, list_slots, id((previous or frame).mv)
 
     def state(self, spec: FrameSpec) -> State:
         """Arguments of the stages by name."""

@@ -18,6 +18,8 @@ _LEAST = 12  # macroblocks: any two pictures of fewer agree by a suitable contra
 _SHARE = 6  # the same picture differs by that part of the costs at most: noise by 1 / 10, other scenes by 1 / 4 and more
 _LEVELS_SHIFT = 6  # of levels_between: contrast in 1 / 64
 _MOST_LEVELS_CONTRAST = 4 << _LEVELS_SHIFT
+_VALUES = np.arange(SAMPLE_MAX + 1, dtype=np.int64)
+Counts = Sequence[int] | np.ndarray  # samples by their value
 
 
 def brightness(coarse: np.ndarray) -> np.ndarray:
@@ -51,7 +53,7 @@ def is_same_picture(reference: np.ndarray, frame: np.ndarray, cost: int) -> bool
     return _SATD * _SHARE * int(np.abs(differences).sum()) <= cost << _SHIFT
 
 
-def levels_between(reference: Sequence[int], frame: Sequence[int]) -> np.ndarray:
+def levels_between(reference: Counts, frame: Counts) -> np.ndarray:
     """What takes the place of each value of the reference, Sample[SAMPLE_MAX + 1]: mean and deviation become the frame's.
 
     Arguments: samples by their value, as many of both frames.
@@ -60,12 +62,12 @@ def levels_between(reference: Sequence[int], frame: Sequence[int]) -> np.ndarray
     contrast = isqrt((wanted_variance << 2 * _LEVELS_SHIFT) // variance) if variance else 0
     contrast = min(contrast, _MOST_LEVELS_CONTRAST)
     mean = (wanted << _LEVELS_SHIFT) // count + (1 << (_LEVELS_SHIFT - 1))
-    table = [((value * count - total) * contrast // count + mean) >> _LEVELS_SHIFT for value in range(SAMPLE_MAX + 1)]
-    return np.array([min(SAMPLE_MAX, max(0, value)) for value in table], Sample)
+    table = ((_VALUES * count - total) * contrast // count + mean) >> _LEVELS_SHIFT
+    return np.clip(table, 0, SAMPLE_MAX).astype(Sample)
 
 
-def _moments(counts: Sequence[int]) -> tuple[int, int, int]:
-    """Number of samples, their sum, their variance times the square of their number."""
-    count, total = sum(counts), sum(value * n for value, n in enumerate(counts))
-    squares = sum(value * value * n for value, n in enumerate(counts))
+def _moments(counts: Counts) -> tuple[int, int, int]:
+    """Number of samples, their sum, their variance times the square of their number, which may be beyond 64 bits."""
+    by_value = np.asarray(counts, np.int64)
+    count, total, squares = int(by_value.sum()), int(by_value @ _VALUES), int(by_value @ _VALUES**2)
     return count, total, count * squares - total * total

@@ -33,7 +33,9 @@ class UsedMotion(NamedTuple):
     @classmethod
     def of_p(cls, mv: np.ndarray, cost: np.ndarray) -> "UsedMotion":
         """From an earlier frame alone; mv: int16[n_mb, 2]."""
-        return cls(cost, np.concatenate((mv, np.zeros_like(mv)), 1), np.ones(len(cost), np.uint8))
+        vectors = np.zeros((len(cost), 4), np.int16)
+        vectors[:, :2] = mv
+        return cls(cost, vectors, np.ones(len(cost), np.uint8))
 
 
 class TreeFrame(NamedTuple):

@@ -273,10 +273,10 @@ class FrameCosts:
 def _with_levels(reference: HalfSize, frame: HalfSize) -> HalfSize:
     """The reference, each sample replaced so that mean and standard deviation become those of the frame."""
     levels = levels_between(_counts(reference), _counts(frame))
-    return HalfSize(*(levels[samples] for samples in reference))
+    return HalfSize(*(levels.take(samples) for samples in reference))
 
 
-def _counts(frame: HalfSize) -> list[int]:
-    """The half-size samples by their value."""
+def _counts(frame: HalfSize) -> np.ndarray:
+    """int64[256]: the half-size samples by their value."""
     samples = frame.planes[0, LOOK_PAD:-LOOK_PAD, LOOK_PAD:-LOOK_PAD]
-    return [int(n) for n in np.bincount(samples.reshape(-1), minlength=256)]
+    return np.bincount(samples.reshape(-1), minlength=256)

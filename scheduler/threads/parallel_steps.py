@@ -14,7 +14,7 @@ import numpy as np
 
 from ...jit.address_calls import call_words, nanoseconds
 from ...jit.atomics import fetch_add, load_acquire, store_release, wait_until
-from ...jit.kernel import kernel
+from ...jit.kernel import OneVersion, kernel
 
 Part = Callable[[], None]
 ROUNDS = 2_000  # reads of a counter in one call, about 0.1 ms
@@ -59,6 +59,9 @@ def run_steps(calls, words, parts, steps, counters, times, thread, first):
         if not wait_until(counters, taken + LINE, n_parts, ROUNDS):
             return np.int64(step)
     return np.int64(-1)
+
+
+_run_steps = OneVersion(run_steps)
 
 
 class Steps:
@@ -112,7 +115,7 @@ class CompiledSteps(Steps):
             self.error = self.error or MemoryError(f"call {self._counters[-1] - 1} of a frame")
 
     def _run_from(self, first: int) -> int:
-        return int(run_steps(*self._arguments, self._counters, self.times, threading.get_native_id(), first))
+        return int(_run_steps.call(*self._arguments, self._counters, self.times, threading.get_native_id(), first))
 
     def stop(self) -> None:
         """See Steps."""

@@ -105,6 +105,11 @@ def _help(shared: _Shared) -> None:
         steps.work()
 
 
+def _always() -> bool:
+    """A task without threads can always run."""
+    return True
+
+
 class WorkerPool:
     """`threads` threads including the caller, or fewer if the system starts no more. With one, all runs in the caller."""
 
@@ -170,7 +175,7 @@ class WorkerPool:
         may_run: see QueuedTask; `wake` follows when it changes. urgent: before the others.
         """
         if not self._threads:
-            return LazyTask(lambda: True, function, *args)
+            return LazyTask(_always, function, *args)
         task = QueuedTask(function, *args, may_run=may_run)
         (self._shared.urgent if urgent else self._shared.tasks).append(task)
         if may_run is None or may_run():

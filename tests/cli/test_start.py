@@ -31,7 +31,8 @@ OF_OPTIONS = {
         "scheduler.lookahead.gpu_or_host", "cpu_simd.decide.bipredict",
         "cpu_simd.decide.mode_decision_b", "cpu_simd.lookahead.macroblock_tree",
         "cli.charts.chart", "cli.charts.timeline", "analysis.analyse", "decoder.decoder", "report", "cluster.pipeline",
-        "scheduler.hybrid.planner", "mp4.playlists",
+        "scheduler.hybrid.planner", "mp4.playlists", "encoder.files.images", "encoder.files.video_av",
+        "encoder.frames.reader", "encoder.compile_kernels",
     )
 }  # fmt: skip
 SLOW = ("numba", "scipy", "av", "PIL", "matplotlib", "ssl", "email", "http", "xml")  # to import, and not needed

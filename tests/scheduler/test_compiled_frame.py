@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from h264lite.jit import address_calls
 from h264lite.scheduler.compiled_frame import ArgumentGroups, CompiledFrame
+from h264lite.scheduler.frames import compiled_frames
 from h264lite.scheduler.stages import STAGES
 from h264lite.scheduler.threads.pool import WorkerPool
 from h264lite.scheduler.trace import Trace
@@ -34,6 +35,15 @@ def test_the_stream_is_the_same(monkeypatch, options, threads):
     assert len(ran) == 2 * len(CLIP) and stream == expected
 
 
+@pytest.mark.parametrize("threads", (1, 3))
+def test_frames_with_arrays_that_were_forgotten(monkeypatch, threads):
+    """The least number of bound frames: each one that is made takes the place of the one before."""
+    options = {"device": "cpu", "threads": threads, "preset": "superfast", "bframes": 2, "ref": 2}
+    expected, _ = round_trip.encode(CLIP, WIDTH, HEIGHT, **options)
+    monkeypatch.setattr(compiled_frames, "MOST_BOUND", 1)
+    assert round_trip.encode(CLIP, WIDTH, HEIGHT, **options)[0] == expected
+
+
 def ssd_of(parts, chain=None, trace=None):
     """(squared error by a chain of one stage, the chain, seconds)."""
     out, seconds = parts[-1].state["ssd_y"], {}
@@ -44,7 +54,7 @@ def ssd_of(parts, chain=None, trace=None):
 
     chain = chain or CompiledFrame(steps, parts)
     out[:] = 0
-    chain.run(parts, seconds, True, trace)
+    chain.run(chain.words(parts), seconds, True, trace)
     return int(out.sum()), chain, seconds
 
 
@@ -78,14 +88,16 @@ def failing_chain(out):
 
 
 def test_a_stage_that_fails():
+    chain = failing_chain(np.zeros(1, np.int64))
     with pytest.raises(MemoryError, match=f"stage of {FAR_TOO_MUCH}"):
-        failing_chain(np.zeros(1, np.int64)).run([], {}, True, None)
+        chain.run(chain.words([]), {}, True, None)
 
 
 def test_a_stage_that_fails_in_a_team():
     pool = WorkerPool(3)
     try:
+        chain = failing_chain(np.zeros(1, np.int64))
         with pytest.raises(MemoryError, match="call 1 of a frame"):
-            failing_chain(np.zeros(1, np.int64)).run([], {}, True, None, pool.run_steps)
+            chain.run(chain.words([]), {}, True, None, pool.run_steps)
     finally:
         pool.close()
