@@ -120,7 +120,7 @@ def test_reports(driver, raw, tmp_path, taken, monkeypatch, capfd):  # noqa: F81
     assert (tmp_path / "2.264").read_bytes() == expected
     assert all(one.read_bytes() == two.read_bytes() for one, two in files.values())
     said = capfd.readouterr().err
-    assert "plan: GOPs of the file on the GPU and the CPU" in said and "cpu: " in said and "cuda:0: " in said
+    assert "plan: GOPs go to the GPU and the CPU" in said and "cpu: " in said and "cuda:0: " in said
     assert "gop lane 1, " in trace.read_text()
 
 
