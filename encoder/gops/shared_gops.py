@@ -20,7 +20,8 @@ THREADS_OF_THE_GPU = 2  # which the CPU's lane leaves: one decides, one starts t
 # Of a GPU for each thread of the CPU: with more the CPU would encode less than one part in SLOWEST of the GPU's frames
 MULTIPROCESSORS_A_THREAD = 2.5
 SLOWEST_UNASKED = 4  # as SLOWEST, where the user named no device
-PINNED = {"device", "gops", "rows_gpu", "rows_cpu"}  # values of a tuning file that asks for something else
+# Values pinned in a tuning file that ask for rows of each frame, or for one device
+PINNED_ROWS, PINNED_DEVICE = {"rows_gpu", "rows_cpu", "whole"}, {"device", "gops"}
 GOPS_AHEAD = 32  # that the GPU may begin while the CPU encodes one
 
 
@@ -32,11 +33,11 @@ def shares_gops(config: Config) -> bool:
     """
     machine, pins = config.machine, set() if config.machine.tuning is None else set(config.machine.tuning.pins)
     in_order = machine.waits_for_packets or config.rate.first_pass is not None
-    if in_order or machine.gops or machine.threads <= THREADS_OF_THE_GPU or pins & PINNED:
+    if in_order or machine.gops or machine.threads <= THREADS_OF_THE_GPU:
         return False
     if machine.device == "hybrid":
-        return machine.split is None
-    chosen = machine.device == "cuda" and machine.may_change_device
+        return machine.split is None and not pins & PINNED_ROWS
+    chosen = machine.device == "cuda" and machine.may_change_device and not pins & PINNED_DEVICE
     return chosen and (rates := _measured(config)) is not None and rates[0] * SLOWEST_UNASKED >= rates[1]
 
 
