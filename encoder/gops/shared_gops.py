@@ -28,17 +28,18 @@ GOPS_AHEAD = 32  # that the GPU may begin while the CPU encodes one
 def shares_gops(config: Config) -> bool:
     """Whether the GOPs of an input that can be read in any order go to a GPU and the CPU.
 
-    With device hybrid, in place of rows of each frame; where the encode has chosen the GPU itself, if measurements of this
-    machine say that it pays.
+    With device hybrid, named or pinned, in place of rows of each frame; where the encode has chosen the GPU itself, if
+    measurements of this machine say that it pays.
     """
-    machine, pins = config.machine, set() if config.machine.tuning is None else set(config.machine.tuning.pins)
+    machine, pins = config.machine, {} if config.machine.tuning is None else config.machine.tuning.pins
     in_order = machine.waits_for_packets or config.rate.first_pass is not None
     if in_order or machine.gops or machine.threads <= THREADS_OF_THE_GPU:
         return False
-    if machine.device == "hybrid":
-        return machine.split is None and not pins & PINNED_ROWS
-    chosen = machine.device == "cuda" and machine.may_change_device and not pins & PINNED_DEVICE
-    return chosen and (rates := _measured(config)) is not None and rates[0] * SLOWEST_UNASKED >= rates[1]
+    chosen = machine.device == "cuda" and machine.may_change_device
+    if machine.device == "hybrid" or (chosen and pins.get("device") == "hybrid"):
+        return machine.split is None and not pins.keys() & PINNED_ROWS
+    may = chosen and not pins.keys() & PINNED_DEVICE
+    return may and (rates := _measured(config)) is not None and rates[0] * SLOWEST_UNASKED >= rates[1]
 
 
 def _measured(config: Config) -> tuple[float, float] | None:
