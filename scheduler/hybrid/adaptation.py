@@ -7,9 +7,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import suppress
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
 from ...process import start_threads
@@ -22,6 +22,14 @@ DRIFT = 0.1  # share of the measured time by which the models must change before
 SETTLING = 3  # minimum frames between two plans
 FIRST, FIRST_COUNTS = 3, 12  # the least of the FIRST first measurements enters the average FIRST_COUNTS times
 SPIKE = 2.0  # limit of later measurements, as a multiple of the expected time
+
+
+@dataclass(eq=False)
+class Planning:
+    """A plan that is made, maybe by a thread. No lock: an interrupt in a caller that looks would leave it held."""
+
+    plan: Plan | None = None
+    is_done: bool = False  # then `plan` is there; None: none could be made
 
 
 class Adaptation:
@@ -50,7 +58,7 @@ class Adaptation:
         self._is_unanswered = False  # no measurement of the last probe has arrived yet
         self._begun = 0.0  # time at which the last frame or probe began
         self._since_plan = 0
-        self._planning: Future[Plan | None] | None = None
+        self._planning: Planning | None = None
         self._planner: threading.Thread | None = None
         self._known: Plan | None = None  # the last plan with all stages measured
         self._seen: dict[tuple[str, str], list[float]] = {}  # by (stage, device): seconds a row of the first measurements
@@ -81,7 +89,7 @@ class Adaptation:
             answered |= self._add_measurement(*self.measured.popleft())
         self._since_plan += 1
         if self._planning is not None:
-            if self._planning.done():
+            if self._planning.is_done:
                 self._adopt()
         elif self.models is not None and self.knows() and self._replan is not None:
             if self._since_plan > SETTLING and self.models.drift() > DRIFT:
@@ -117,7 +125,7 @@ class Adaptation:
                 self.probes += 1
 
     def _begin_plan(self) -> None:
-        self._planning = Future()
+        self._planning = Planning()
         work = self._planning, deepcopy(self.models)
         self.models.mark_planned()
         if not self.in_thread:
@@ -131,7 +139,7 @@ class Adaptation:
     def _adopt(self) -> None:
         """Use the plan that was made, or keep the old one if planning failed."""
         assert self._planning is not None
-        new_plan, self._planning = self._planning.result(), None
+        new_plan, self._planning = self._planning.plan, None
         if self._probing is not None and new_plan is not None:
             if new_plan in self.plans:
                 self._probing.confirmed()
@@ -175,14 +183,15 @@ class Adaptation:
             self.models.follow(op.device, STAGES)
         return idle
 
-    def _make_plan(self, future: "Future[Plan | None]", models: Any) -> None:
+    def _make_plan(self, planning: Planning, models: Any) -> None:
         assert self._replan is not None
-        plan = None
         with suppress(Exception):  # the current plan stays
-            plan = self._replan(models)
-        future.set_result(plan)
+            planning.plan = self._replan(models)
+        planning.is_done = True
 
     def wait_for_planner(self) -> None:
-        """Wait for the planning thread."""
-        if self._planner is not None:
-            self._planner.join()
+        """Wait until no plan is made. A thread that an interrupt has cut off at its start counts as ended, and makes none."""
+        while self._planning is not None and not self._planning.is_done and self._planner is not None:
+            if not self._planner.is_alive():
+                break
+            time.sleep(0.001)

@@ -137,6 +137,29 @@ def test_on_an_emulated_gpu(driver, options):  # noqa: F811
     sweep(options, 20)
 
 
+class RaiseInPlanning(Raise):
+    """Raises where Python's own threads and locks are used for a new plan."""
+
+    def __call__(self, frame, event, _):
+        if event == "c_return" and frame.f_code.co_filename == threading.__file__:
+            callers = frame
+            while callers is not None and callers.f_globals.get("__name__") != "h264lite.scheduler.hybrid.adaptation":
+                callers = callers.f_back
+            self.events += callers is not None
+            if callers is not None and self.events == self.at:
+                raise self.error("here")
+
+
+def test_while_a_plan_is_begun(driver, monkeypatch):  # noqa: F811
+    """A lock that the caller holds then would keep the planner's thread, for which close waits."""
+    monkeypatch.setattr(f"{__name__}.Raise", RaiseInPlanning)
+    clip, options = round_trip.noise_clip(WIDTH, HEIGHT, 3 * FRAMES, 3), {"device": "hybrid", "threads": 2}
+    _, events, _ = within_limit(lambda: encode(clip, 0, MemoryError, options))
+    assert events, "no plan was begun"
+    for at in range(1, min(events, 9)):
+        check(clip, at, KeyboardInterrupt, options)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("options", (*CPU, *CUDA), ids=str)
 def test_at_more_places(driver, options):  # noqa: F811

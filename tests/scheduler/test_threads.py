@@ -141,7 +141,7 @@ def test_a_plan_is_made_where_it_is_wanted(refuse):
     refuse(0)
     adaptation._begin_plan()
     adaptation.wait_for_planner()
-    assert planners == [threading.current_thread()] and adaptation._planning.done()
+    assert planners == [threading.current_thread()] and adaptation._planning.is_done
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v counts addresses on Linux")
