@@ -234,7 +234,7 @@ def print_plan(run: Run, config: Config, verbose: bool) -> None:
         from ..encoder.settings.device_prediction import planned  # the planner
 
         if several_gops(run.source, config) and shares_gops(config):
-            run.info("plan: GOPs go to the GPU and the CPU by their rates; if there is one alone:")
+            run.info("plan: GOPs go to the GPU and the CPU by their rates; for a stream of one GOP:")
         run.planned = planned(config.coding, config.machine)
         if run.planned is None:
             run.info("plan: this machine was not measured, so nothing is predicted; h264lite tune does it")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-PATIENCE = 2.0
+PATIENCE = 2.0  # times its share that a step may take: later steps still have most of theirs
 
 
 class TooLong(Exception):

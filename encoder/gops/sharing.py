@@ -17,7 +17,7 @@ from .queue import Gop, GopQueue, Waiting
 
 WINDOW = 2.0  # seconds: a rate is that of the frames of so long
 FIRST = 1.0  # seconds: the shortest time by which a rate is measured
-SLOWEST = 8  # a CPU that encodes less than one part in so many of the GPU's frames costs it as many
+SLOWEST = 8  # a CPU with a smaller part of the GPU's rate takes no GOPs: the GPU loses some per cent by its lane
 MARGIN = 0.9  # of the other device's time: rates are not that exact
 RETRY = 10.0  # seconds after which a CPU that was too slow is measured again; twice as many after each time
 

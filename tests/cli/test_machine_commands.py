@@ -206,7 +206,7 @@ def test_the_middle_one_of_several_encodes_on_a_gpu_counts(quick, gpu, monkeypat
 
 
 class Clock:
-    """Time that passes by encodes alone: `start` seconds for each, and those of its frames."""
+    """Time that passes by encodes only: `start` seconds for each, and those of its frames."""
 
     def __init__(self, monkeypatch, cpu, gpu, start):
         self.now, self.start, self.frame = 1000.0, start, {CPU: cpu, "cuda:0": gpu}  # seconds a macroblock

@@ -1,4 +1,4 @@
-"""GOPs of a file on a GPU and the CPU at once: the same bytes whoever takes which and whatever is put back; who takes one."""
+"""GOPs of a file on a GPU and the CPU at once: the same bytes for any share and any GOP put back; which device takes one."""
 
 import json
 import os
