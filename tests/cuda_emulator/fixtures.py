@@ -12,6 +12,7 @@ import pytest
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.cuda_src.runtime import idle
 from h264lite.cuda_src.runtime.driver import BINDINGS, VARIABLE
+from h264lite.encoder.settings.tuning_lookup import this_machine
 
 from ..inside import take_gpu_for_any_size
 from .bindings import ThroughBindings
@@ -89,8 +90,10 @@ def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         return
     emulated = EmulatedDriver(devices=gpus)
     device_module.use_driver(stand_in(emulated, mode))
+    this_machine.cache_clear()  # it has other GPUs now
     yield emulated
     device_module.use_driver(None)
+    this_machine.cache_clear()
 
 
 def check_that_nothing_grows(driver: EmulatedDriver, still: Sequence[Any], make: Callable[[], Any]) -> None:
