@@ -147,15 +147,16 @@ class TimedEncode:
 
 
 def settings(
-    device: str, width: int, height: int, threads: int, gpu_choices: Mapping[str, int] | None = None, **options: Any
-) -> Config:
+    device: str, width: int, height: int, threads: int, gpu_choices: Mapping[str, int] | None = None,
+    split: tuple[int, int] | None = None, **options: Any,
+) -> Config:  # fmt: skip
     """The settings of a timed encode; without `options` QP 27 and P frames. gpu_choices: settings of a GPU; earlier
-    measurements are then ignored.
+    measurements are then ignored. split: see MachineSettings.
     """
     defaults = {"qp": QP, "keyint": "infinite", "bframes": 0, "psnr": False}
     devices = {"devices": (device,)} if ":" in device else {"device": device}
     config = Config.from_options(width=width, height=height, threads=threads, **(defaults | devices | options))
-    machine = config.machine._replace(threads_by_user=False)
+    machine = config.machine._replace(threads_by_user=False, split=split)
     if gpu_choices is not None:
         machine = machine._replace(tuning=None, gpu_choices=gpu_choices)
     return config._replace(machine=machine)
@@ -173,7 +174,7 @@ def watch(
 ) -> TimedEncode:
     """Time an encode of at least LEAST_FRAMES and at most `most` frames; TooLong.
 
-    gpu_clock: time the stages of a GPU by events; without them it works as for a user. gpu_choices: see settings.
+    gpu_clock: time the stages of a GPU by events; without them it works as for a user. gpu_choices, options: see settings.
     """
     entered = time.perf_counter()
     height, width = frames[0][0].shape

@@ -10,8 +10,11 @@ from ...cuda_src.runtime.device import Device
 from ...encoder.errors import DeviceLost, Error
 from ...encoder.files.video import Planes
 from ...encoder.settings.device_prediction import frame_traits_of, on_single_device
-from ...scheduler.hybrid.simulate import predict
-from ...scheduler.hybrid.tuning.models import CPU, Curve, Link, Models
+from ...scheduler.hybrid.plan import Plan
+from ...scheduler.hybrid.planner import make_plan
+from ...scheduler.hybrid.simulate import meeting_of, predict
+from ...scheduler.hybrid.start import FEWER_TRIES
+from ...scheduler.hybrid.tuning.models import CPU, Curve, Link, Models, filled
 from ...scheduler.hybrid.tuning.rates import EncodeTraits, Rates
 from ...scheduler.hybrid.tuning.tuning_file import MOST_GOPS
 from .budget import PATIENCE, Step, TooLong, Window, run_steps
@@ -82,6 +85,8 @@ class Tune:
     rates: Rates = field(default_factory=Rates)
     lines: list[str] = field(default_factory=list)  # of the report, after the table: rates, and what was left out
     gop: int = GOP  # frames of a GOP where several are encoded at once
+    links: dict[tuple[str, str], Link] = field(default_factory=dict)
+    meeting: float = 0.0  # see Models
     _frames: dict[tuple[int, int], list[Planes]] = field(default_factory=dict)
     # by device: least seconds before the first frame; luma samples of the largest frames and the seconds of one
     _start: dict[str, float] = field(default_factory=dict)
@@ -90,10 +95,9 @@ class Tune:
     def run(self) -> Models:
         """Run all measurements; return the models. Error if none of them has times of stages."""
         end = time.perf_counter() + self.seconds - START
-        links: dict[tuple[str, str], Link] = {}
         for ordinal, device in enumerate(self.devices[1:]):
             self.begin_step(f"copies between {CPU} and {device}")
-            links |= measure_link(ordinal)
+            self.links |= measure_link(ordinal)
         for device in self.devices[:2]:
             self.begin_step(f"start of {device}")  # later encodes find a GPU's context, and kernels
             watch(device, synthetic(32, 32, 2), 1, Window(0.0), gpu_choices={})
@@ -103,18 +107,27 @@ class Tune:
         for device, first in self.alike().items():
             rows = [(traits, points) for (of, traits), points in self.rates.points.items() if of == first]
             self.rates.points |= {(device, traits): points for traits, points in rows}
-        self.measured = [some for some in self.measured if some.device == CPU or some.timed is not None]
+        self.measured = self.complete
         if not self.measured:
             raise Error("nothing was measured: " + "; ".join(self.lines[:2]))
+        models = self.models()
+        for device in self.devices[2:]:  # GPUs alike: the first one's values hold
+            models.stages |= {(name, device): curve for (name, of), curve in models.stages.items() if of == GPU}
+        return models
+
+    @property
+    def complete(self) -> list[Measured]:
+        """What has times of stages."""
+        return [some for some in self.measured if some.device == CPU or some.timed is not None]
+
+    def models(self) -> Models:
+        """Models by what has been measured so far."""
         stages = {
             key: Curve.measured([(n, t) for n, t, _ in points], min(one_thread for _, _, one_thread in points))
             for key, points in self.samples().points.items()
         }
-        models = Models(stages, links, self.chosen["threads"], self.chosen.get("streams", 4))
-        models = calibrated(models, GPU, [encode for encode in self.watched if encode.device == GPU])
-        for device in self.devices[2:]:  # GPUs alike: the first one's values hold
-            models.stages |= {(name, device): curve for (name, of), curve in models.stages.items() if of == GPU}
-        return models
+        models = Models(stages, self.links, self.chosen["threads"], self.chosen.get("streams", 4), self.meeting)
+        return calibrated(models, GPU, [some.middle for some in self.complete if some.device == GPU])
 
     def steps(self) -> list[Step]:
         """All measurements, in order: settings, sizes, rates."""
@@ -131,6 +144,10 @@ class Tune:
         for size in (RUNS - 1) * [*self.sizes] if GPU in self.devices else ():
             least = partial(self.least, GPU, size)
             steps.append(Step("all sizes again", 0.25, partial(self.again, size), least, is_extra=True))
+        size = self.sizes[0] if self.clip else GOPS_AT
+        if GPU in self.devices and size in self.sizes:
+            label, least = f"{size[0]}x{size[1]}, rows on both devices", partial(self.least, CPU, size)
+            steps.append(Step(label, 1, partial(self.meet, size), least))
         devices = sorted(set(self.alike().values()))
         for size in self.sizes if self.clip else RATE_SIZES:
             for label, options, traits, frames in ENCODES:
@@ -275,6 +292,23 @@ class Tune:
         if some is not None and some.timed is not None:
             some.runs.append(self.watch(GPU, size, window))
 
+    def meet(self, size: tuple[int, int], window: Window) -> None:
+        """Encode rows of each frame on both devices, if a plan for that promises a gain, to see what meetings cost."""
+        pair = [some for some in self.complete if some.size == size]
+        if len(pair) < 2:
+            return
+        run = pair[0].middle
+        traits, models = frame_traits_of(run.mb_width, run.mb_height, subme=run.subme, cabac=run.cabac), filled(self.models())
+        plan = make_plan((CPU, GPU), traits, models, tries=FEWER_TRIES).plan
+        if plan.single is not None:
+            return
+        decider = plan.rows["mode_decision"].index(plan.mb_height)
+        split = plan.rows["full_search"][0], decider
+        forced = Plan.split((CPU, GPU), plan.mb_height, *split, traits.me, traits.subme, traits.cabac)
+        encode = self.watch("hybrid", size, window, split=split)
+        self.meeting = meeting_of(forced, traits, models, encode.frame)
+        self.lines.append(f"{size[0]}x{size[1]} hybrid {1 / encode.frame:8.1f} fps, a meeting {1e6 * self.meeting:.0f} us")
+
     def measure_rate(
         self, label: str, options: Mapping[str, Any], traits: EncodeTraits, device: str, size: tuple[int, int], window: Window
     ) -> None:
@@ -285,15 +319,10 @@ class Tune:
         self.rates.add(device, traits, -(-width // 16) * -(-height // 16), rate)
         self.lines.append(f"{width}x{height} {device:>7} {rate:8.1f} fps, {label}")
 
-    @property
-    def watched(self) -> list[TimedEncode]:
-        """The median encodes."""
-        return [some.middle for some in self.measured]
-
     def samples(self) -> Samples:
-        """Their times, by stage."""
+        """The times of the median encodes, by stage."""
         samples = Samples()
-        for some in self.measured:
+        for some in self.complete:
             if some.timed is None:
                 samples.add_cpu(some.middle)
             else:

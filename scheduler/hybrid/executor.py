@@ -62,14 +62,14 @@ class HybridExecutor:
     def __init__(
         self, plan: Plan, workers: Sequence[CpuWorker | GpuWorker], watchdog: Watchdog, models: Models | None = None,
         replan: Callable[[Models], Plan] | None = None, may_switch: bool | None = None, serial: bool = False,
-        probing: Probing | None = None,
+        probing: Probing | None = None, learn_meeting: Callable[[Plan, Models, float], float] | None = None,
     ) -> None:  # fmt: skip
         self.workers = {worker.device: worker for worker in workers}
         self.cpus = [worker for worker in workers if isinstance(worker, CpuWorker)]
         gpus = [worker for worker in workers if isinstance(worker, GpuWorker)]
         if len(gpus) > 1 or not self.cpus:
             raise ValueError(f"devices {list(self.workers)}: at least one CPU and at most one GPU")
-        self.adaptation = Adaptation(plan, models, replan, probing)
+        self.adaptation = Adaptation(plan, models, replan, probing, learn_meeting=learn_meeting)
         self.gpu_worker = gpus[0] if gpus else None
         self.frames_on_device = FRAMES_ON_DEVICE if gpus else 0
         self.parallel_b_frames = self.run_ahead = 0
@@ -211,6 +211,7 @@ class HybridExecutor:
             raise run.error
         ready = self._end(run)
         self._last = run
+        self.adaptation.issued(frame_traits.n_ref)
         return run, ready
 
     def _wait_for_worker(self, worker: CpuWorker, end: threading.Event, number: int) -> None:

@@ -107,7 +107,7 @@ class RowSplitLp:
         if a == b:
             return 0.0, 0.0
         short, long = (self.models.copy_seconds(a, b, size) for size in (1, 1e8))
-        return short, (long - short) / 1e8
+        return short + self.models.meeting, (long - short) / 1e8
 
     def work(self, stage: str, k: int) -> list[tuple[float, tuple[dict[int, float], float]]]:
         """Seconds of a stage on a device."""

@@ -5,7 +5,7 @@ direction of a link; an operation begins when its engine is free and its needs a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from ..stages import ENTROPY_STAGE, MAIN, SIDE, STAGES
@@ -15,6 +15,7 @@ from .route import COMPACT, Copy, FrameTraits, Op, Run, route
 from .tuning.models import CPU, ENTROPY, ISSUE, LOAD, Models
 
 SIMULATED_FRAMES = 3  # the time between the ends of the last two counts
+MEETING_STEPS = 14  # halvings of an interval as long as a frame
 MAX_ROUTED_FRAMES = 6  # until the residency repeats
 LOADING = "load_i420"  # conversion of samples to planes; with several streams it runs during the frame before
 _LOOP = (MAIN, SIDE, "")  # streams that the next frame waits for
@@ -70,11 +71,12 @@ Engine = tuple[str, str]
 
 @dataclass(frozen=True)
 class _Costs:
-    """Seconds and engines of the operations of one frame."""
+    """Seconds and engines of the operations of one frame. meeting: seconds from a copy's end until its rows are used."""
 
     ops: tuple[Op, ...]
     spent: tuple[float, ...]
     engines: tuple[Engine, ...]
+    meeting: float = 0.0
 
     @classmethod
     def of(cls, ops: tuple[Op, ...], width: int, models: Models, gpu: str | None, streams: str | None) -> "_Costs":
@@ -95,7 +97,7 @@ class _Costs:
                 size = moved[op.source, op.target] if gpu else op.bytes  # a GPU alone copies its arrays in one block
                 spent.append(models.copy_seconds(op.source, op.target, size) * (op.bytes / size if size else 0.0))
                 engines.append((op.source, op.target) if gpu is None or streams else (gpu, ""))
-        return cls(ops, tuple(spent), tuple(engines))
+        return cls(ops, tuple(spent), tuple(engines), 0.0 if gpu else models.meeting)
 
 
 def simulate(plan: Plan, frame_traits: FrameTraits, models: Models, ops: Sequence[Op] | None = None) -> Timeline:
@@ -133,7 +135,7 @@ def _simulate_frame(
     for op, seconds, engine in zip(costs.ops, costs.spent, costs.engines):
         begin = free.get(engine, 0.0)
         for need in op.needs:
-            begin = max(begin, spans[need][1])
+            begin = max(begin, spans[need][1] + costs.meeting * isinstance(costs.ops[need], Copy))
         if isinstance(op, Copy):
             if not op.needs and op.array[1] >= 0:  # array of an earlier frame
                 begin = max(begin, ready_at[op.source])
@@ -149,6 +151,23 @@ def _simulate_frame(
         if engine[1] in _LOOP:
             ready_at[memory_of(engine[0])] = max(ready_at[memory_of(engine[0])], end)
     return spans
+
+
+def meeting_of(plan: Plan, frame_traits: FrameTraits, models: Models, seconds: float) -> float:
+    """The seconds of a meeting (Models.meeting) with which the simulation of a plan takes `seconds` a frame; 0 if it takes
+    them without any, or has none.
+    """
+
+    def simulated(meeting: float) -> float:
+        return simulate(plan, frame_traits, replace(models, meeting=meeting)).seconds
+
+    low, high = 0.0, seconds
+    if plan.single is not None or simulated(0.0) >= seconds:
+        return 0.0
+    for _ in range(MEETING_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if simulated(middle) < seconds else (low, middle)
+    return low
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from .plan import HOST, Plan, is_gpu
 from .planner import PINNED_ROWS, TRIES, make_plan
 from .probing import Probing
 from .route import FrameTraits
+from .simulate import meeting_of
 from .tuning.models import Models, filled, guess
 from .workers import CpuWorker, GpuWorker
 
@@ -41,6 +42,10 @@ class Hybrid:
         best = min(planned.single_device_seconds.values(), default=0.0)
         fast_enough = [device for device, seconds in planned.single_device_seconds.items() if TOO_SLOW * seconds < best]
         return planned.plan, not planned.pinned and len(fast_enough) > 1
+
+    def meeting(self, plan: Plan, models: Models, seconds: float) -> float:
+        """What meetings cost if such frames take `seconds`, see Adaptation."""
+        return meeting_of(plan, self.frame_traits, models, seconds)
 
 
 def start_hybrid(
@@ -74,7 +79,10 @@ def _hybrid(
         models.mark_planned()
         probing = None if PINNED_ROWS & set(hybrid.pins) else Probing()
         watchdog = Watchdog(limit, hybrid.warn)
-        return HybridExecutor(plan, workers, watchdog, models, replan, serial=serial(choices), probing=probing)
+        return HybridExecutor(
+            plan, workers, watchdog, models, replan, serial=serial(choices), probing=probing,
+            learn_meeting=None if hybrid.split else hybrid.meeting,
+        )  # fmt: skip
     except BaseException:
         for worker in workers:
             worker.close()

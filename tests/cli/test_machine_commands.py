@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import types
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +27,12 @@ from h264lite.encoder.settings import device_prediction, tuning_lookup
 from h264lite.encoder.settings.config import Config
 from h264lite.jit import cache_folder as cache_folders
 from h264lite.jit import numba_free
-from h264lite.scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, guess
+from h264lite.scheduler.hybrid.executor import HybridExecutor
+from h264lite.scheduler.hybrid.plan import Plan
+from h264lite.scheduler.hybrid.simulate import simulate
+from h264lite.scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, filled, guess
 from h264lite.scheduler.hybrid.tuning.rates import EncodeTraits
-from h264lite.scheduler.hybrid.tuning.tuning_file import Machine, Tuning, cache_file, now, read, save
+from h264lite.scheduler.hybrid.tuning.tuning_file import Machine, Tuning, cache_file, now, read, save, to_toml
 from h264lite.scheduler.stages import MAIN, TABLE, frame_steps
 from h264lite.scheduler.trace import GPU, HOST, Trace
 
@@ -75,9 +79,11 @@ def fake_watch(seen):
         height, width = pictures[0][0].shape
         choices = gpu_choices or {}
         serial, tile_rows = choices.get("streams") == 1, choices.get("tile_rows", 4)
-        seen.append((device, width, height, threads, gpu_clock, serial, tile_rows))
         rows, columns = -(-height // 16), -(-width // 16)
         threads = threads or 1
+        if device == "hybrid":
+            return TimedEncode(device, width, height, threads, 20, seen.hybrid(rows, columns, options["split"]))
+        seen.append((device, width, height, threads, gpu_clock, serial, tile_rows))
         encode = TimedEncode(device, width, height, threads, 20, 0.0, subme=6, cabac=True)
         names = [stage.name for stage in TABLE if CORE.knows(stage.name, CPU) and not stage.only]
         if device == CPU:
@@ -100,9 +106,16 @@ def fake_watch(seen):
     return watch
 
 
+class Seen(list):
+    """The encodes of that machine. hybrid: the seconds of a frame whose rows both devices encode."""
+
+    def hybrid(self, rows, columns, split):
+        return 1.0
+
+
 @pytest.fixture
 def quick(monkeypatch):
-    seen = []
+    seen = Seen()
     monkeypatch.setattr(measurements, "watch", fake_watch(seen))
     monkeypatch.setattr(bench_command, "watch", fake_watch(seen))
     for module in (tune_command, bench_command):
@@ -176,6 +189,7 @@ def test_what_tune_predicts_is_what_it_measured(quick, gpu, tmp_path):
         assert gpu_alone.bound == ("host thread" if frame - host < measure.WAITS * frame else "loop")
         binds.add(gpu_alone.bound)
     assert len(binds) == 2  # events had made the small ones slow
+    assert models.meeting == 0.0  # no plan with a CPU of this GPU's promises a gain
     assert len([row for row in quick if row[0] != CPU and row[1:3] == (176, 144)]) == measurements.RUNS + 1  # by events
 
 
@@ -199,17 +213,25 @@ def test_the_middle_one_of_several_encodes_on_a_gpu_counts(quick, gpu, monkeypat
     for some in tune.measured:
         some.runs = [some.middle] * len(some.runs)
     assert "differed" not in str(tune.report(models))
-    for encode in tune.watched:
+    for encode in (some.middle for some in tune.measured):
         rows, columns = encode.mb_height, encode.mb_width
         if encode.device != CPU:
             assert encode.frame == pytest.approx(gpu_takes(rows, columns, True)[0])
+
+
+def slower(models, times):
+    """Models of a machine whose stages take so many times as long."""
+    stages = {key: Curve(tuple((n, times * seconds) for n, seconds in c.points), times * c.one_thread)
+              for key, c in models.stages.items()}  # fmt: skip
+    return replace(models, stages=stages)
 
 
 class Clock:
     """Time that passes by encodes only: `start` seconds for each, and those of its frames."""
 
     def __init__(self, monkeypatch, cpu, gpu, start):
-        self.now, self.start, self.frame = 1000.0, start, {CPU: cpu, "cuda:0": gpu}  # seconds a macroblock
+        self.now, self.start = 1000.0, start
+        self.frame = {CPU: cpu, "cuda:0": gpu, "hybrid": cpu}  # seconds a macroblock
         clock = types.SimpleNamespace(perf_counter=lambda: self.now)
         for module in (budget, measurements):
             monkeypatch.setattr(module, "time", clock)
@@ -268,6 +290,28 @@ def test_tune_takes_its_time_on_any_machine(quick, monkeypatch, seconds, cpu, gp
         for some in tune.measured:
             assert tune.rates.rate(some.device, measurements.P_FRAMES, some.middle.macroblocks) == pytest.approx(
                 256 / clock.frame[some.device] / (some.middle.width * some.middle.height))
+
+
+def test_what_meetings_cost_is_measured_where_a_plan_promises_a_gain(quick, monkeypatch):
+    """By an encode with rows on both devices; then `auto` does not take hybrid, as it would by models without meetings."""
+    monkeypatch.setattr(sys.modules[__name__], "THE_GPU", slower(THE_GPU, 30))
+    kind, promised = medium_kind(120, 68), []
+
+    def hybrid(rows, columns, split):
+        plan = Plan.split((CPU, "cuda:0"), rows, *split, kind.me, kind.subme, kind.cabac)
+        promised.append(simulate(plan, kind, filled(tune.models())).seconds)
+        return 2 * promised[0]
+
+    quick.hybrid = hybrid
+    tune = measurements.Tune([CPU, "cuda:0"], measure.SIZES, 60.0, 4, lambda label: None)
+    models = tune.run()
+    assert len(promised) == 1 and models.meeting > 0
+    assert f"a meeting {1e6 * models.meeting:.0f} us" in str(tune.report(models))
+    tuning = read(to_toml(Tuning(Machine.here(), models)), "x")
+    assert tuning.models.meeting == pytest.approx(models.meeting, rel=1e-3)
+    assert device_prediction.faster(tuning, kind)[0] != "hybrid"
+    tuning.models.meeting = 0.0
+    assert device_prediction.faster(tuning, kind)[0] == "hybrid"
 
 
 def test_what_has_no_time_is_left_out_and_said(quick, monkeypatch):
@@ -487,6 +531,23 @@ def test_a_watched_encode_is_a_real_one():
     samples.add_cpu(encode)
     assert samples.points["full_search", CPU][0][:2] == pytest.approx(
         (9, encode.stages["full_search"] * encode.loop / sum(encode.stages.values())))
+
+
+def test_rows_on_both_devices_are_watched(monkeypatch):
+    device_module.use_driver(EmulatedDriver())
+    plans, run_frame = set(), HybridExecutor.run_frame
+
+    def seen(self, number, *rest):
+        plans.add(self.adaptation.this)
+        return run_frame(self, number, *rest)
+
+    monkeypatch.setattr(HybridExecutor, "run_frame", seen)
+    try:
+        encode = measure.watch("hybrid", measure.synthetic(48, 64, 4), 2, budget.Window(0.0), gpu_choices={}, split=(1, 1))
+    finally:
+        device_module.use_driver(None)
+    assert encode.frames == measure.LEAST_FRAMES and encode.frame > 0
+    assert {plan.rows["deblock"] for plan in plans} == {(1, 3)} and {plan.rows["intra"] for plan in plans} == {(0, 4)}
 
 
 @pytest.mark.parametrize("lanes", [1, 2])

@@ -2,6 +2,8 @@
 asking costs stays below its share of the time.
 """
 
+from dataclasses import replace
+
 import pytest
 from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.hybrid.adaptation import Adaptation
@@ -19,7 +21,7 @@ from h264lite.scheduler.hybrid.probing import (
     probe,
 )
 from h264lite.scheduler.hybrid.route import FrameTraits, Run
-from h264lite.scheduler.hybrid.simulate import cycle, predict
+from h264lite.scheduler.hybrid.simulate import cycle, meeting_of, predict
 from h264lite.scheduler.hybrid.tuning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Models, guess
 
 GPU = "cuda:0"
@@ -42,11 +44,13 @@ class Encode:
 
     def __init__(self, true, believed):
         self.true, self.now, self.spent, self.dearest = true, 0.0, 0.0, 0.0
-        self.known = {}
+        self.known, self.stall = {}, 0.0
         self.asked = []  # when
         plan = make_plan(BOTH, PICTURE, believed, tries=12).plan
-        self.adaptation = Adaptation(plan, believed, lambda models: make_plan(BOTH, PICTURE, models, tries=12).plan,
-                                     Probing(), lambda: self.now)  # fmt: skip
+        self.adaptation = Adaptation(
+            plan, believed, lambda models: make_plan(BOTH, PICTURE, models, tries=12).plan, Probing(), lambda: self.now,
+            lambda plan, models, seconds: meeting_of(plan, PICTURE, models, seconds),
+        )  # fmt: skip
         self.adaptation.mb_width, self.adaptation.in_thread = PICTURE.size.mb_width, False
 
     def seconds(self, plan):
@@ -70,7 +74,9 @@ class Encode:
                         rows = op.row1 - op.row0
                         seconds = self.true.seconds(op.stage, op.device, rows, PICTURE.size.mb_width)
                         adaptation.measured.append((op, seconds))
-            self.now += took
+            self.now += took + self.stall
+            self.stall = 0.0
+            adaptation.issued(1)
 
 
 @pytest.mark.parametrize(
@@ -170,3 +176,40 @@ def test_stages_that_were_never_measured_follow():
     assert models.seconds("deblock", GPU, 1, 100) == pytest.approx(3e-4, rel=1e-3)
     assert models.seconds("issue", GPU, 1, 100) == pytest.approx(1e-4)
     assert models.drift() == pytest.approx(1.0, rel=0.01)  # 2 of 1 and 0 of 1: as samples of whole frames
+
+
+@pytest.mark.parametrize("meeting", (0.0, 50e-6, 200e-6, 1e-3, 5e-3))
+@pytest.mark.parametrize("gpu", (10, 40))
+def test_what_meetings_cost_is_learned(gpu, meeting):
+    """However much it is: plans say what frames take, and none takes longer than on the better device."""
+    true = replace(machine(1, gpu), meeting=meeting)
+    best = min(make_plan(BOTH, PICTURE, true, tries=12).single_device_seconds.values())
+    encode = Encode(true, machine(1, gpu))
+    divided = encode.adaptation.plan
+    assert divided.single is None, "the first plan knows nothing of meetings"
+    encode.run(400)
+    plan = encode.adaptation.plan
+    assert encode.seconds(plan) < 1.02 * best and plan.seconds == pytest.approx(encode.seconds(plan), rel=0.15)
+    assert (plan.single is None) == (encode.seconds(divided) < best) and len(encode.adaptation.plans) < 4
+
+
+def test_meetings_that_cost_less_than_was_measured_once():
+    """As after other load of the host, which was there when `tune` ran."""
+    true, slow = replace(machine(1, 40), meeting=50e-6), replace(machine(1, 40), meeting=250e-6)
+    encode = Encode(true, slow)
+    assert encode.adaptation.plan.single is None
+    encode.run(400)
+    assert encode.adaptation.models.meeting == pytest.approx(50e-6, rel=0.2)
+
+
+@pytest.mark.parametrize("source", ("live", "stalls"))
+def test_waits_are_no_meetings(source):
+    """A source that brings a frame only now and then, or a machine that stops now and then, changes no plan."""
+    encode = Encode(machine(1, 40), machine(1, 40))
+    for frame in range(200):
+        encode.run(1)
+        if source == "live":
+            encode.now += 0.1
+        elif frame % 20 == 0:
+            encode.stall = 0.02
+    assert len(encode.adaptation.plans) == 1 and encode.adaptation.models.meeting < 50e-6

@@ -152,6 +152,7 @@ def test_the_file_explains_itself():
     (("rate = 50", "rate = 0"), ("rate",)),
     (("cpu to cuda:0", "cpu cuda:0"), ("cpu cuda:0", "to cuda:0")),
     (("cpu to cuda:0", "cpu to GPU"), ("links.cpu to GPU", "'GPU'", "cuda:0")),
+    (('"cpu to cuda:0"', 'meeting = -1\n"cpu to cuda:0"'), ("links.meeting", "-1")),
     (('stages."cuda:0"', 'stages."gpu"'), ("stages.gpu", "'gpu'", "cuda:0")),
     (('stages."cuda:0"', 'stages."cuda:one"'), ("stages.cuda:one", "cuda:0")),
     (("deblock = ", "debolck = "), ("stages.cpu.debolck", "unknown", "deblock")),

@@ -100,13 +100,15 @@ class Link:
 class Models:
     """Times of one machine: by (stage, device), and by (source, target) of a link. threads: of the device "cpu".
 
-    streams: of a GPU that works alone; 1: all work in order, also copies.
+    streams: of a GPU that works alone; 1: all work in order, also copies. meeting: seconds, beyond those of the copy, until a
+    device has rows of another one: it waits, is woken, and starts the next stage.
     """
 
     stages: dict[tuple[str, str], Curve]
     links: dict[tuple[str, str], Link] = field(default_factory=dict)
     threads: int = 1
     streams: int = 4
+    meeting: float = 0.0
     _factors: dict[tuple[str, str], float] = field(default_factory=dict)  # average of measured / predicted
     _planned_factors: dict[tuple[str, str], float] = field(default_factory=dict)  # factors when the plan was made
     _last: dict[tuple[str, str], float] = field(default_factory=dict)  # seconds without factor, at the last size
@@ -188,12 +190,12 @@ class Models:
         """A copy for fewer CPU threads, by the times of one thread; more threads change nothing."""
         stages = dict(self.stages)
         if threads >= self.threads:
-            return Models(stages, dict(self.links), self.threads, self.streams)
+            return Models(stages, dict(self.links), self.threads, self.streams, self.meeting)
         for (name, device), curve in self.stages.items():
             if device == CPU and curve.one_thread:
                 longer = tuple((n, max(t, min(t * self.threads / threads, curve.one_thread * n))) for n, t in curve.points)
                 stages[name, device] = Curve(longer, curve.one_thread)
-        return Models(stages, dict(self.links), threads, self.streams)
+        return Models(stages, dict(self.links), threads, self.streams, self.meeting)
 
     def devices(self) -> list[str]:
         """The devices that stages were measured on, "cpu" first."""

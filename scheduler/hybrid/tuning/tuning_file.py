@@ -168,7 +168,9 @@ def to_toml(tuning: Tuning) -> str:
     lines += [f"{name} = {value}" for name, value in tuning.chosen.items()]
     lines += ["", "[pins]", _PINS.rstrip()]
     lines += [f"{name} = {_toml(value)}" for name, value in tuning.pins.items()]
-    lines += ["", "[links]  # copies between devices: latency in microseconds, rate in GB/s"]
+    lines += ["", "[links]  # copies between devices: latency in microseconds, rate in GB/s; meeting: microseconds from a",
+              "# copy's end until the other device goes on, where both encode rows of one frame"]  # fmt: skip
+    lines += [f"meeting = {_number(1e6 * tuning.models.meeting)}"] if tuning.models.meeting else []
     for (source, target), link in sorted(tuning.models.links.items()):
         values = f"latency = {_number(1e6 * link.latency)}, rate = {_number(1e-9 * link.rate)}"
         lines.append(f'"{source} to {target}" = {{{values}}}')
@@ -229,7 +231,9 @@ def _checked(reader: "_Reader", table: dict[str, Any]) -> Tuning:
         raise TuningError(f"{path}: format {table.get('format')!r}; this version reads {FORMAT}: run h264lite tune")
     reader.only(table, "", ("format", "made", "machine", "chosen", "pins", "links", "rates", "stages"))
     machine = reader.machine(reader.section(table, "machine"))
-    models = Models({}, reader.links(reader.section(table, "links")))
+    links = dict(reader.section(table, "links"))
+    models = Models({}, meeting=1e-6 * reader.number("links.meeting", links.pop("meeting", 0)))
+    models.links = reader.links(links)
     for device, curves in reader.section(table, "stages").items():
         reader.device(f"stages.{device}", device)
         if not isinstance(curves, dict):
