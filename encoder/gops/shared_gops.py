@@ -81,13 +81,13 @@ class SharedGops(Gops):
             for k, some in enumerate(lanes_by_thread(self.lanes, on_gpu))
         ]
         spare, rates = self.config.machine.threads - THREADS_OF_THE_GPU, _measured(self.config)
-        on_cpu.rate.value, on_gpu.rate.value = rates or (None, None)
+        on_gpu.rate.value = rates and rates[1]
         multiprocessors = self.lanes[0].executor.multiprocessors
         pays = multiprocessors <= MULTIPROCESSORS_A_THREAD * spare if rates is None else rates[0] * SLOWEST >= rates[1]
         if multiprocessors and pays:
             cpu = _on_device(self.config, "cpu", spare)
             prepare(cpu)
-            helper = partial(_help, on_cpu, partial(make, cpu), say)
+            helper = partial(_help, on_cpu, partial(make, cpu), rates and rates[0], say)
             threads.append(threading.Thread(target=helper, name="h264lite-gop-cpu", daemon=True))
         if not start_threads(threads, self._threads):
             raise NoThreads("no threads can be started for GOPs on two devices")
@@ -116,12 +116,16 @@ def _pipeline(
     return pipelines[-1]
 
 
-def _help(queue: CpuQueue, make: "Callable[[], Pipeline]", say: Callable[[str], None]) -> None:
-    """The function of the CPU's thread: makes its lane, which takes GOPs then."""
+def _help(queue: CpuQueue, make: "Callable[[], Pipeline]", rate: float | None, say: Callable[[str], None]) -> None:
+    """The function of the CPU's thread: makes its lane, which takes GOPs then.
+
+    rate: frames a second of it by the tuning file. The GPU leaves GOPs to a faster CPU, so it is told none before.
+    """
     try:
         pipeline = make()
     except Exception as error:
         say(f"{error}; the GPU encodes all GOPs")
         return
+    queue.rate.value = rate
     queue.add_idle(-1)
     work(queue, [Lane(pipeline, queue)])

@@ -4,6 +4,8 @@ import json
 import os
 import random
 import signal
+import time
+from collections import deque
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 from h264lite.cli.cli import main
 from h264lite.cli.interrupt import INTERRUPTED
 from h264lite.encoder.gops import shared_gops, sharing
-from h264lite.encoder.gops.queue import GopQueue
+from h264lite.encoder.gops.queue import Gop, GopQueue
 from h264lite.encoder.gops.sharing import CpuQueue, DeviceQueue
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.hybrid.tuning.rates import BY_NAME, Rates
@@ -201,6 +203,31 @@ def test_a_slow_cpu_by_measurements_is_not_begun(driver, raw, tmp_path, taken, t
     monkeypatch.setattr(shared_gops, "_help", lambda *arguments: (begun.append(True), help_gpu(*arguments)))
     run(raw, tmp_path / "2.264", "--device", "hybrid", "--keyint", "4", "--tuning", tuning)
     assert bool(begun) == helped
+
+
+@pytest.mark.parametrize("gpu", (79, 81), ids=("no lane can be made", "no lane is begun"))
+def test_a_gpu_without_help_takes_all(driver, tuned, gpu, monkeypatch):  # noqa: F811
+    """However slow it is by what is measured: the file says that the CPU is faster."""
+    pipeline = shared_gops._pipeline
+
+    def none_of_the_cpu(pipelines, keep, say, trace, config):
+        if config.machine.device == "cpu":
+            raise MemoryError("no lane")
+        return pipeline(pipelines, keep, say, trace, config)
+
+    monkeypatch.setattr(shared_gops, "_pipeline", none_of_the_cpu)
+    options = {"width": WIDTH, "height": HEIGHT, "keyint": 4, "threads": 6, "device": "hybrid", "tuning": tuned(10, gpu, 12)}
+    said = []
+    gops = shared_gops.SharedGops(Config.from_options(**options), FRAMES, warn=said.append)
+    try:
+        while gpu == 79 and not said:
+            time.sleep(0.01)
+        assert said == ([] if gpu == 81 else ["no lane; the GPU encodes all GOPs"])
+        on_gpu = gops._queues["cuda:0"]
+        on_gpu.rate.value = 0.001
+        assert on_gpu._takes(Gop(0, deque()))
+    finally:
+        gops.close()
 
 
 # ---- who takes a GOP, by rates
