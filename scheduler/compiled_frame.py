@@ -149,30 +149,31 @@ class CompiledFrame:
 
     def run(
         self, words: np.ndarray, seconds: dict[str, float] | None, at_once: bool, trace: Trace | None,
-        share: Callable[[CompiledSteps], None] | None = None,
+        share: Callable[[CompiledSteps], None] | None = None, step: int | None = None,
     ) -> None:  # fmt: skip
         """Run the stages of a frame with the `words` of its groups. seconds (out): the time of each stage;
         None: of no interest.
 
         at_once: without a return to the interpreter, which delays interrupts. share: runs steps by several threads; None:
-        all run in this thread. MemoryError if a stage fails.
+        all run in this thread. step: only this one; None: all. MemoryError if a stage fails.
         """
+        ends = self._step_ends if step is None else self._step_ends[step : step + 2]
+        first, end = (0, len(self._names)) if step is None else self._part_ends[ends].tolist()
         if share is not None:
-            steps = CompiledSteps(self._rows, words, self._part_ends, self._step_ends)
+            steps = CompiledSteps(self._rows, words, self._part_ends, ends)
             share(steps)
             times = steps.times
             if trace is not None:
-                for name, (begin, done, thread) in zip(self._names, times.tolist()):
+                for name, (begin, done, thread) in zip(self._names[first:end], times[first:end].tolist()):
                     trace.add(HOST, steps.threads[thread], name, 1e-9 * begin, 1e-9 * (done - begin))
         else:
-            n_calls = len(self._names)
-            times = np.empty((n_calls, 2), np.int64)
-            step = max(1, n_calls) if at_once else 1
-            for first in range(0, n_calls, step):
-                self._call(words, times, trace, first, first + step)
+            times = np.empty((len(self._names), 2), np.int64)
+            several = max(1, end - first) if at_once else 1
+            for call in range(first, end, several):
+                self._call(words, times, trace, call, call + several)
         if seconds is not None:
-            spent = np.bincount(self._stage_of, times[:, 1] - times[:, 0])
-            seconds.update(zip(self._stages, (1e-9 * spent).tolist()))
+            spent = np.bincount(self._stage_of[first:end], times[first:end, 1] - times[first:end, 0])
+            seconds.update((name, took) for name, took in zip(self._stages, (1e-9 * spent).tolist()) if took or step is None)
 
     def _call(self, words: np.ndarray, times: np.ndarray, trace: Trace | None, first: int, end: int) -> None:
         failed = _run_calls.call(self._rows, words, first, end, times)

@@ -141,7 +141,7 @@ class Device:
     # ---- recordings
     @contextmanager
     def record_calls(self, buffers: HostBuffers = NO_BUFFERS, addresses: Sequence[int] = ()) -> Iterator[Recording]:
-        """Record launches, copies and event calls into the yielded recording, and do them at the end.
+        """Record launches, copies and event calls into the yielded recording, and do them at the end. Not within another.
 
         addresses: of the arrays that placeholders are for.
         """
@@ -153,11 +153,11 @@ class Device:
             self._recording = None
         self.replay(recording)
 
-    def replay(self, recording: Recording) -> None:
-        """Do the calls of a recording, from some replay on with graphs for runs of kernel launches."""
+    def replay(self, recording: Recording, with_graphs: bool = True) -> None:
+        """Do the calls of a recording. with_graphs: from some replay on with graphs for runs of kernel launches."""
         self.check()
         recording.replays += 1
-        if recording.replays == OFTEN:
+        if recording.replays == OFTEN and with_graphs:
             recording.set_commands(self.calls.joined(recording.commands))
         failed = self.calls.replay(recording.rows)
         if failed >= 0:

@@ -54,8 +54,8 @@ def replace_numbers(patches, table):
 
 
 @cache
-def _replace_numbers() -> Callable[[np.ndarray, np.ndarray], None]:
-    """The kernel's function for these arguments, chosen once."""
+def replaced_numbers() -> Callable[[np.ndarray, np.ndarray], None]:
+    """The function of `replace_numbers` for these arguments, chosen once."""
     chosen: Callable[[np.ndarray, np.ndarray], None] = replace_numbers.chosen(NO_PATCHES, np.zeros(1, np.int64))
     return chosen
 
@@ -164,7 +164,7 @@ class Recording:
         """
         self._numbers = numbers
         if len(self._patches):
-            _replace_numbers()(self._patches, numbers)
+            replaced_numbers()(self._patches, numbers)
 
     def _bound(self) -> np.ndarray:
         """The numbers of what it is bound to."""

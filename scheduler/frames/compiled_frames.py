@@ -96,11 +96,7 @@ class CompiledFrames:
         self, executor: Executor, frame: Frame, wanted: Sequence[Sequence[MakeGroup]], states: Sequence[State]
     ) -> Steps:
         """See CompiledFrame. states: of the groups `wanted`."""
-        left = iter(states)
-        state, *entry_states = [
-            dict(chain.from_iterable(more.items() for more in islice(left, len(some)))) for some in wanted
-        ]
-        of_entry = [state | more for more in entry_states]
+        state, of_entry = states_of(wanted, states)
         return [
             [
                 [(STAGES[name], span, of_entry[ref] if ref >= 0 else state) for name, span in part]
@@ -108,6 +104,13 @@ class CompiledFrames:
             ]
             for names, ref in steps_of(self._settings, frame.spec)
         ]
+
+
+def states_of(wanted: Sequence[Sequence[MakeGroup]], states: Sequence[State]) -> tuple[State, list[State]]:
+    """The arguments of a frame's stages, and of those of each entry, by the states of the groups of FrameBinding."""
+    left = iter(states)
+    state, *entry_states = [dict(chain.from_iterable(more.items() for more in islice(left, len(some)))) for some in wanted]
+    return state, [state | more for more in entry_states]
 
 
 def steps_of(

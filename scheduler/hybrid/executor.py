@@ -11,28 +11,31 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from ...cuda_src.runtime.array import Event
+from ..compiled_frame import CompiledFrame
 from ..cuda_executor import CudaExecutor
 from ..gpu_memory import GpuMemory
 from ..stages import D2H
 from ..threads.lazy_task import Task
 from ..threads.watchdog import Stuck, Watchdog
 from .adaptation import Adaptation
-from .issue_order import IssueOrder
+from .issue_order import Group, IssueOrder
 from .plan import HOST, Plan, is_gpu, memory_of
 from .probing import Probing
+from .recorded import KEPT, RecordedFrame, RecordedFrames, Sweep
 from .residency import NOTHING, Residency, resident_in
 from .route import FrameTraits, Run, all_resident_in, route
 from .tuning.models import Models
 from .workers import FRAMES_ON_DEVICE, CpuWorker, GpuWorker, Work
 
 Result = TypeVar("Result")
-CLOCKED_EVERY = 8  # GPU operations are timed until all have been measured, then in one of CLOCKED_EVERY frames
+MEASURED_EVERY = 8  # operations are measured until all have been, then in one of MEASURED_EVERY frames
 MAX_CACHED_ORDERS = 256
 
 
@@ -44,10 +47,15 @@ class InFlightFrame:
     order: IssueOrder
     work: Work
     done: list[bool]  # by operation: whether a CPU worker has done it
+    is_measured: bool
     events: dict[int, Event] = field(default_factory=dict)  # by operation of the GPU that another operation needs: its event
     at: list[int] = field(default_factory=list)  # of each queue: the next operation to issue
     refs_copied: Event | None = None
     error: BaseException | None = None
+    ended: int = 0  # groups that a CPU worker has ended
+    issued_at: int = -1  # `ended` when all was issued that could be
+    replayed: RecordedFrame | None = None  # whose sweeps are replayed, by `ended`
+    recorded: list[Sweep] | None = None  # what is recorded for later frames
 
 
 class HybridExecutor:
@@ -85,6 +93,7 @@ class HybridExecutor:
         self._lock = threading.RLock()
         self._last: InFlightFrame | None = None
         self._events: list[Event] = []  # free events of ended frames
+        self._recorded_frames = RecordedFrames()
 
     # ---- memory
     def zeros(self, shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:
@@ -177,14 +186,13 @@ class HybridExecutor:
         if self.gpu_worker is not None:
             self._give_gpu_to(self.gpu_worker)
             with self.gpu_worker.gpu:
-                self.gpu_worker.begin(number, self._clocked(number))
+                self.gpu_worker.begin(number, self.gpu_worker.traced or self._is_measured(number))
 
-    def _clocked(self, number: int) -> bool:
-        """Whether the GPU operations of a frame are timed."""
-        gpu_worker, adaptation = self.gpu_worker, self.adaptation
-        is_clocked = adaptation.probe is not None or not number % CLOCKED_EVERY or not adaptation.knows()
-        measured = adaptation.models is not None and is_clocked
-        return gpu_worker is not None and (gpu_worker.traced or measured)
+    def _is_measured(self, number: int) -> bool:
+        """Whether the operations of a frame are measured for the models."""
+        adaptation = self.adaptation
+        wanted = adaptation.probe is not None or not number % MEASURED_EVERY or not adaptation.knows()
+        return adaptation.models is not None and wanted
 
     def run_frame(
         self, number: int, frame_traits: FrameTraits, work: Work, seconds: dict[str, float]
@@ -197,7 +205,13 @@ class HybridExecutor:
             if len(self._orders) >= MAX_CACHED_ORDERS:
                 self._orders.clear()
             order = self._orders[id(ops)] = IssueOrder.of(ops)
-        run = InFlightFrame(number, order, work, [False] * len(ops), at=[0] * len(order.queues))
+        run = InFlightFrame(number, order, work, [False] * len(ops), self._is_measured(number), at=[0] * len(order.queues))
+        if self.gpu_worker is not None and len(self.cpus) == 1 and not self.gpu_worker.clocked:
+            run.replayed = self._recorded_frames.find(order, work.key)
+            if run.replayed is None:
+                run.recorded = []
+            else:
+                run.replayed.bind(work.ranges)
         others = [worker for worker in self.cpus[1:] if order.groups.get(worker.device)]
         ends = [threading.Event() for _ in others]
         for worker, end in zip(others, ends):
@@ -209,6 +223,8 @@ class HybridExecutor:
                 self._wait_for_worker(worker, end, number)
         if run.error is not None:
             raise run.error
+        if run.recorded is not None:
+            self._recorded_frames.add(order, work.key, run.recorded, work.ranges)
         ready = self._end(run)
         self._last = run
         self.adaptation.issued(frame_traits.n_ref)
@@ -230,22 +246,15 @@ class HybridExecutor:
         end: set at the end, and errors are left in `run.error`; None: they are raised.
         """
         try:
-            self._issue_ready(run)
-            before = self._last
-            for k, group in enumerate(run.order.groups.get(worker.device, ())):
-                if k == 0 and before is not None and self.gpu_worker is not None:
-                    self._wait_for_last_frame(before)
-                for need in group.needs:
-                    self._wait(run, lambda need=need: self._is_done(run, need), lambda need=need: self._name(run, need))  # type: ignore[misc]
-                worker.doing = ", ".join(group.stages)
-                with self._no_downloads(worker), self._watchdog.on(f"{worker.doing} on {worker.device}, frame {run.number}"):
-                    spent = worker.work(group.stages, group.row0, group.row1, run.work.state(HOST, group.reference))
-                for index, (name, took) in zip(group.runs, spent):
-                    run.done[index] = True
-                    with self._lock:
-                        seconds[name] = seconds.get(name, 0.0) + took
-                    self.adaptation.measured.append((run.order.ops[index], took))
+            with nullcontext() if self.gpu_worker is None else self.gpu_worker.gpu:
                 self._issue_ready(run)
+                before, compiled = self._last, run.work.compiled(worker, run.order)
+                for k, group in enumerate(run.order.groups.get(worker.device, ())):
+                    if k == 0 and before is not None and self.gpu_worker is not None:
+                        self._wait_for_last_frame(before)
+                    self._do_group(run, worker, seconds, k, group, compiled)
+                    run.ended += 1
+                    self._issue_ready(run)
         except BaseException as error:
             run.error = run.error or error
             if end is None:
@@ -253,6 +262,26 @@ class HybridExecutor:
         finally:
             if end is not None:
                 end.set()
+
+    def _do_group(
+        self, run: InFlightFrame, worker: CpuWorker, seconds: dict[str, float], k: int, group: Group,
+        compiled: tuple[CompiledFrame, np.ndarray] | None,
+    ) -> None:  # fmt: skip
+        """Do group k of a CPU worker. compiled: see Work."""
+        for need in group.needs:
+            self._wait(run, partial(self._is_done, run, need), partial(self._name, run, need))
+        worker.doing = ", ".join(group.stages)
+        with self._no_downloads(worker), self._watchdog.on(f"{worker.doing} on {worker.device}, frame {run.number}"):
+            if compiled is not None:
+                spent = worker.work_compiled(*compiled, k, group.stages)
+            else:
+                spent = worker.work(group.stages, group.row0, group.row1, run.work.state(HOST, group.reference))
+        for index, (name, took) in zip(group.runs, spent):
+            run.done[index] = True
+            with self._lock:
+                seconds[name] = seconds.get(name, 0.0) + took
+            if run.is_measured:
+                self.adaptation.measured.append((run.order.ops[index], took))
 
     @contextmanager
     def _no_downloads(self, worker: CpuWorker) -> Iterator[None]:
@@ -293,8 +322,7 @@ class HybridExecutor:
         self._issue_ready(run)
         if index not in run.events or self.gpu_worker is None:
             return False
-        with self.gpu_worker.gpu:
-            return self.gpu_worker.gpu.done(run.events[index])
+        return self.gpu_worker.gpu.done(run.events[index])
 
     def _wait(self, run: InFlightFrame, is_over: Callable[[], bool], name: Callable[[], str]) -> None:
         """Wait until `is_over()`; raise the error of a worker that failed. A GPU that exceeds the limit counts as lost."""
@@ -319,25 +347,38 @@ class HybridExecutor:
         return f"{what}, frame {run.number}"
 
     def _issue_ready(self, run: InFlightFrame) -> None:
-        """Issue all GPU operations whose needs are done or issued."""
-        gpu_worker = self.gpu_worker
-        if gpu_worker is None or all(k == len(q) for k, q in zip(run.at, run.order.queues)):
+        """Issue all GPU operations whose needs are done or issued. The GPU's context is current."""
+        gpu_worker, one_cpu = self.gpu_worker, len(self.cpus) == 1
+        if gpu_worker is None or (one_cpu and run.issued_at == run.ended):
             return
-        with self._lock, gpu_worker.gpu:
-            progress = True
-            while progress:
-                progress = False
-                for queue, indices in enumerate(run.order.queues):
-                    while run.at[queue] < len(indices) and self._may_issue(run, indices[run.at[queue]]):
-                        index = indices[run.at[queue]]
-                        op = run.order.ops[index]
-                        gpu_worker.issue(op, run.number, run.events, run.work)
-                        if index in run.order.waited_for:
-                            run.events[index] = gpu_worker.mark(index, op)
-                        if index == run.order.refs_copied:
-                            run.refs_copied = gpu_worker.record_refs_copied(run.number)
-                        run.at[queue] += 1
-                        progress = True
+        with self._lock:
+            if run.replayed is not None:
+                sweep = run.replayed.replay(run.ended, gpu_worker.gpu)
+                run.events, run.at, run.refs_copied = sweep.events, [*sweep.at], sweep.refs_copied
+            elif run.recorded is not None:
+                with gpu_worker.gpu.record_calls(KEPT, run.work.with_placeholders()) as recording:
+                    self._issue(run, gpu_worker)
+                run.recorded.append(Sweep(recording, {**run.events}, (*run.at,), run.refs_copied))
+            else:
+                self._issue(run, gpu_worker)
+            run.issued_at = run.ended
+
+    def _issue(self, run: InFlightFrame, gpu_worker: GpuWorker) -> None:
+        """The same, one by one."""
+        progress = True
+        while progress:
+            progress = False
+            for queue, indices in enumerate(run.order.queues):
+                while run.at[queue] < len(indices) and self._may_issue(run, indices[run.at[queue]]):
+                    index = indices[run.at[queue]]
+                    op = run.order.ops[index]
+                    gpu_worker.issue(op, run.number, run.events, run.work)
+                    if index in run.order.waited_for:
+                        run.events[index] = gpu_worker.mark(index, op)
+                    if index == run.order.refs_copied:
+                        run.refs_copied = gpu_worker.record_refs_copied(run.number)
+                    run.at[queue] += 1
+                    progress = True
 
     def _may_issue(self, run: InFlightFrame, index: int) -> bool:
         return all(run.done[need] or need in run.events for need in run.order.ops[index].needs)
@@ -376,5 +417,6 @@ class HybridExecutor:
         self.adaptation.wait_for_planner()
         if self._gpu_executor is not None:
             self._gpu_executor.finish()
+        self._recorded_frames.clear()
         for worker in self.workers.values():
             worker.close(keep_host)

@@ -1,16 +1,17 @@
 """The coding loop on several devices: the state in each memory, and the arrays and copies of a frame for its route."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...cpu_simd.layout import HEADER_BITS, WEIGHTS
-from ...cuda_src.runtime.array import DeviceArray
-from ...cuda_src.runtime.device import DeviceMemoryError
+from ...cuda_src.runtime.device import DeviceArray, DeviceMemoryError
+from ...cuda_src.runtime.recording import placeholder_address
 from ..arrays import CURRENT, KEPT_ARRAYS, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key, byte_span, pool_planes
-from ..bundles import A, AnyArray, State
+from ..bundles import AnyArray, State
 from ..coding_settings import CodingSettings
+from ..compiled_frame import CompiledFrame
 from ..cuda_executor import CudaExecutor
 from ..frame_spec import FrameSpec
 from ..frames.cuda_loop import CudaLoop
@@ -18,15 +19,18 @@ from ..frames.device_frame import DeviceFrame
 from ..frames.dpb import DecodedPictureBuffer
 from ..frames.frame import AnyFrame, Frame, FrameArrays, HostFrame
 from ..frames.loop import Loop
-from ..frames.loop_arrays import Arrays, PreviousFrame
+from ..frames.loop_arrays import Arrays, FrameBinding, PreviousFrame
 from ..frames.params import decision_params
 from ..frames.placeholders import GpuFrame
 from ..stages import MAIN
 from ..threads.dependent_task import ComputeOnce
+from .compiled_groups import CompiledGroups
 from .executor import HybridExecutor, InFlightFrame
+from .issue_order import IssueOrder
 from .plan import HOST, is_gpu, memory_of
+from .recorded import host_address, ranges_of
 from .route import Copy, FrameTraits
-from .workers import FRAMES_ON_DEVICE
+from .workers import FRAMES_ON_DEVICE, CpuWorker
 
 
 class HybridLoop:
@@ -50,6 +54,8 @@ class HybridLoop:
         self.size = settings.size
         self.references = self.arrays[HOST].references
         self.dpb = DecodedPictureBuffer(self.arrays[HOST].slots)  # of all loops: all memories use the same slots
+        self.compiled_groups = CompiledGroups()
+        self._ranges: dict[Hashable, np.ndarray] = {}  # of frames, results and slots
         self.previous: dict[str, AnyFrame] = {}
         self.previous_distances: tuple[int, ...] = ()  # of the last frame
         self._before: tuple[dict[str, AnyFrame], tuple[int, ...]] = {}, ()  # these two before the last frame
@@ -167,8 +173,6 @@ class HybridLoop:
         gpu_worker, block = self.executor.gpu_worker, decision_params(frame.frame_params)
         if gpu_worker is None or memory == HOST:
             return block
-        if not frame.spec.weights and not self.settings.has_b_frames:
-            return gpu_worker.constant(block)  # few frames differ
         params = self.params_on_device[frame.index % FRAMES_ON_DEVICE]
         params.put(block, gpu_worker.streams[MAIN])  # before the kernels that read it
         return params
@@ -226,6 +230,32 @@ class HybridLoop:
         decoded_luma, decoded_chroma = self.references.planes(slot)
         luma[...], chroma[...] = decoded_luma[0], decoded_chroma
 
+    def ranges_of_frame(self, frame: Frame, frame_by_memory: Mapping[str, AnyFrame]) -> np.ndarray:
+        """Where the arrays of a frame lie, see Work.ranges."""
+        assert isinstance(frame, HostFrame)
+        key = frame, frame.index % FRAMES_ON_DEVICE, host_address(frame.upload)
+        if key not in self._ranges:
+            arrays = [array for of_memory in frame_by_memory.values() for array in of_memory.arrays.values()]
+            k = frame.index % FRAMES_ON_DEVICE
+            more = frame.upload, frame.level_blocks, frame.outside, self.params_on_device[k], self.qps_on_device[k]
+            self._ranges[key] = ranges_of([*arrays, *more])
+        return self._ranges[key]
+
+    def ranges_of_results(self, frame: AnyFrame) -> np.ndarray:
+        """The same of the results of a frame before, on the host."""
+        if frame not in self._ranges:
+            self._ranges[frame] = ranges_of(frame.results.values())
+        return self._ranges[frame]
+
+    def ranges_of_slot(self, slot: int) -> np.ndarray:
+        """The same of a slot in all memories."""
+        if slot not in self._ranges:
+            references = [arrays.references for arrays in self.arrays.values()]
+            self._ranges[slot] = ranges_of(
+                array for of_memory in references for array in (*of_memory.planes(slot), *of_memory.motion(slot).values())
+            )
+        return self._ranges[slot]
+
 
 class _FrameWork:
     """A Work of the executor: the arrays of one frame in each memory."""
@@ -237,10 +267,15 @@ class _FrameWork:
         """list_slots: slots of both lists; entries: see FrameTraits."""
         self.loop, self.frame, self.frame_by_memory = loop, frame, frame_by_memory
         self.slot, self.list_slots = slot, list_slots
+        host = loop.arrays[HOST]
+        previous = host.continued(frame.spec, list_slots, loop.dpb) or loop.previous_in(HOST)
+        self._binding = FrameBinding(host, frame, frame.frame_params, slot, list_slots, previous)
         self.slots = {CURRENT: slot, **dict(zip(entries, list_slots))}  # by number of the reference
         self.previous, self.previous_in = dict(loop.previous), {memory: loop.previous_in(memory) for memory in loop.previous}
+        self.key = self._key()
         self._states: dict[tuple[str, int], State] = {}
         self._blocks: State = {}  # `decision_params`, by memory
+        self._placeholders: State = {}
 
     def state(self, device: str, reference: int) -> State:
         """See Work."""
@@ -255,6 +290,8 @@ class _FrameWork:
                 state = arrays.state(self.frame.spec, device_frame, self.slot, self.list_slots, previous, self._block(device))
                 gpu_worker = self.loop.executor.gpu_worker
                 state["frame_params"] = self.frame.frame_params
+                if device != HOST:
+                    state |= self._placeholders
                 if gpu_worker is not None and device == gpu_worker.device and isinstance(self.frame, HostFrame):
                     state["level_blocks"] = gpu_worker.mapped(self.frame.level_blocks)
                     if self.frame.spec.mb_qp:
@@ -267,27 +304,54 @@ class _FrameWork:
             self._blocks[memory] = self.loop.params(self.frame, memory)
         return self._blocks[memory]
 
-    def pairs(self, gpu: str, op: Copy) -> list[tuple[DeviceArray, np.ndarray]]:
+    def _key(self) -> Hashable:
+        """Which of the frames on the GPU it is, and is behind; which of its slots are the same."""
+        slots = self.slot, *self.list_slots
+        on_device = [arrays for memory, arrays in self.previous.items() if memory != HOST]
+        return self.frame.index % FRAMES_ON_DEVICE, *map(id, on_device), len(self.previous), *map(slots.index, slots)
+
+    def with_placeholders(self) -> Sequence[int]:
+        """See Work."""
+        gpu_worker = self.loop.executor.gpu_worker
+        assert gpu_worker is not None
+        references = self.loop.arrays[gpu_worker.device].references
+        pools = {name: getattr(references, pool) for name, pool in (("ref_luma", "luma"), ("ref_chroma", "chroma"))}
+        self._placeholders = {
+            name: DeviceArray(gpu_worker.gpu, placeholder_address(number), pool.shape, pool.dtype)
+            for number, (name, pool) in enumerate(pools.items())
+        }
+        return [pool.ptr for pool in pools.values()]
+
+    @property
+    def ranges(self) -> np.ndarray:
+        """See Work."""
+        parts = [self.loop.ranges_of_frame(self.frame, self.frame_by_memory)]
+        if HOST in self.previous:
+            parts.append(self.loop.ranges_of_results(self.previous[HOST]))
+        parts += [self.loop.ranges_of_slot(slot) for slot in (self.slot, *self.list_slots)]
+        return np.concatenate(parts)
+
+    def compiled(self, worker: CpuWorker, order: IssueOrder) -> tuple[CompiledFrame, np.ndarray] | None:
+        """See Work."""
+        return self.loop.compiled_groups.of(worker, order, self.frame.spec, self._binding)
+
+    def copies(self, gpu: str, op: Copy) -> list[tuple[int, int, int]]:
         """See Work."""
         begin, end = byte_span(op.array[0], op.row0, op.row1, self.loop.size)
         pairs = zip(self._planes(gpu, op.array), self._planes(HOST, op.array))
-        return [(device_array[begin:end], host_array[begin:end]) for device_array, host_array in pairs]
+        return [(array.ptr + begin, host_address(host) + begin, min(end, host.nbytes) - begin) for array, host in pairs]
 
     def _planes(self, memory: str, key: Key) -> list[Any]:
-        """The planes of an array as uint8[n]."""
+        """The planes of an array, C-contiguous."""
         (name, number), arrays = key, self.loop.arrays[memory]
         if name in KEPT_ARRAYS:
-            return [_flat(arrays.references.motion(self.slots[number])[name])]
+            return [arrays.references.motion(self.slots[number])[name]]
         if name in REFERENCE_ARRAYS:
             pool, planes = pool_planes(name)
-            return [_flat(getattr(arrays.references, pool)[self.slots[number]][k]) for k in planes]
+            of_slot = getattr(arrays.references, pool)[self.slots[number]]
+            return [of_slot[k] for k in planes]
         if number >= 0 and name in PREVIOUS_FRAME_ARRAYS:
-            return [_flat(self.previous[memory].results[name])]
-        if number >= 0:
-            return [_flat(self.state(memory, number)[name])]
-        return [_flat(self.state(memory, -1)[name])]
+            return [self.previous[memory].results[name]]
+        return [self.state(memory, max(number, -1))[name]]
 
 
-def _flat(array: A) -> A:
-    """The bytes of an array, uint8[n]."""
-    return array.reshape(array.size).view(np.uint8)

@@ -2,21 +2,23 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from queue import SimpleQueue
 from typing import Protocol
 
 import numpy as np
 
-from ...cuda_src.runtime.array import DeviceArray, Event
+from ...cuda_src.runtime.array import Event
 from ...cuda_src.runtime.device import Device
 from ..arrays import SOURCES
 from ..bundles import State
-from ..executor import Executor, Spans
+from ..compiled_frame import CompiledFrame
+from ..executor import Executor, Span, Spans
 from ..frames.device_frame import DeviceFrame
 from ..gpu_memory import GpuMemory
 from ..stages import D2H, EVEN, FRAME, H2D, MAIN, ROWS, SLICE_TICKETS, SLICES, STAGES, TICKETS
 from ..trace import GpuClock, TimedSpan, Trace
+from .issue_order import Group, IssueOrder
 from .plan import HOST
 from .route import Copy, Op, Run
 
@@ -27,11 +29,25 @@ Seconds = list[tuple[str, float]]  # by stage
 class Work(Protocol):
     """The arrays of a frame, by device."""
 
+    @property
+    def key(self) -> Hashable:
+        """Equal for frames of an order whose operations differ by where arrays lie alone, as `ranges` tell."""
+
+    @property
+    def ranges(self) -> np.ndarray:
+        """int64[n, 2], address and bytes of the arrays that differ, on the host and on the GPU; n: the same for a key."""
+
     def state(self, device: str, reference: int) -> State:
         """The arguments of stages, by name, in a step for one reference."""
 
-    def pairs(self, gpu: str, op: Copy) -> Sequence[tuple[DeviceArray, np.ndarray]]:
-        """(GPU array, host array) of the rows of a copy."""
+    def with_placeholders(self) -> Sequence[int]:
+        """From now on the pools of slots are placeholders among the arguments on the GPU (recording.py): their addresses."""
+
+    def compiled(self, worker: "CpuWorker", order: IssueOrder) -> tuple[CompiledFrame, np.ndarray] | None:
+        """The groups of a CPU worker as the steps of compiled calls, and their words; None: stages are called one by one."""
+
+    def copies(self, gpu: str, op: Copy) -> Sequence[tuple[int, int, int]]:
+        """(address on the GPU, address on the host, bytes) of the rows of a copy, for each plane."""
 
 
 class CpuWorker(Executor):
@@ -56,11 +72,27 @@ class CpuWorker(Executor):
         begin = time.perf_counter()
         self._worker_pool.run([self._split(names, state, times, self._spans[row0, row1])])
         wall = time.perf_counter() - begin
-        of_all = sum(spent for _, spent in times) or 1.0
         seconds = dict.fromkeys(names, 0.0)
         for name, spent in times:
-            seconds[name] += spent * wall / of_all
-        return list(seconds.items())
+            seconds[name] += spent
+        return _shares(seconds, wall)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether steps run as compiled calls where that is possible (`work_compiled`)."""
+        return not self.is_compared
+
+    def steps_of(self, group: Group) -> list[list[Span]]:
+        """The parts of a group's step, each stages with their spans."""
+        return self.parts(group.stages, self._spans_of(group.row0, group.row1))
+
+    def work_compiled(self, compiled: CompiledFrame, words: np.ndarray, step: int, names: Sequence[str]) -> Seconds:
+        """`work` for one step of compiled calls, which has the stages `names`."""
+        seconds = dict.fromkeys(names, 0.0)
+        share = self._worker_pool.run_steps if self.has_threads else None
+        begin = time.perf_counter()
+        compiled.run(words, seconds, self._at_once, self._trace, share, step)
+        return _shares(seconds, time.perf_counter() - begin)
 
     def start(self, work: Callable[[], None]) -> None:
         """Run `work` on a thread of this worker, which counts as one of its threads."""
@@ -81,6 +113,12 @@ class CpuWorker(Executor):
             self._queue.put(None)
             self._thread.join()
         super().close(keep_host)
+
+
+def _shares(spent: Mapping[str, float], wall: float) -> Seconds:
+    """The wall time, divided among stages by their times summed over threads."""
+    of_all = sum(spent.values()) or 1.0
+    return [(name, seconds * wall / of_all) for name, seconds in spent.items()]
 
 
 class GpuWorker(GpuMemory):
@@ -148,12 +186,11 @@ class GpuWorker(GpuMemory):
                     SLICES: self._slices, SLICE_TICKETS: self._slices, FRAME: ()}[stage.split]  # fmt: skip
             stage.launch(work.state(self.device, op.reference), span, stream)
         else:
-            pairs = work.pairs(self.device, op)
-            for device_array, host in pairs:
+            for array, host, size in work.copies(self.device, op):
                 if track == H2D:
-                    device_array.put(host, stream)
+                    gpu.call("memcpy_htod_async", (array, host, size, stream.handle), ())
                 else:
-                    device_array.get(host, stream)
+                    gpu.call("memcpy_dtoh_async", (host, array, size, stream.handle), ())
         if before is not None:
             self._clock.end(track, op.stage if isinstance(op, Run) else op.array[0], before, stream, number)
             self._timed.append(op)

@@ -1,12 +1,15 @@
 """Whole encodes with rows on both devices give the bytes of one: forced splits, tools, sizes, frames in flight."""
 
 
+from dataclasses import replace
+
 import h264lite
 import numpy as np
 import pytest
 from h264lite.encoder.errors import DeviceError
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.hybrid.executor import HybridExecutor
+from h264lite.scheduler.hybrid.recorded import KEPT
 from h264lite.scheduler.hybrid.tuning.models import CPU, guess
 from h264lite.scheduler.hybrid.tuning.tuning_file import Machine, Tuning
 
@@ -114,6 +117,47 @@ def test_pictures_that_lie_on_the_gpu(gpu):  # noqa: F811
 def test_levels_that_a_later_stage_drops(gpu):  # noqa: F811
     """What the processor coded as inter and the GPU then codes as intra: its old levels do not stay for a later frame."""
     compare(round_trip.noise_clip(34, 66, 14, 5), 34, 66, [("half", 1), ("all but one", 1)], ref=3, qp=3, threads=3)
+
+
+REPLAYED = (
+    {}, {"ref": 3, "slices": 2, "keyint": 12},
+    {"profile": "high", "bframes": 2, "ref": 2, "qp": None, "crf": 26, "rc_lookahead": 8},
+    {"weightp": 2, "ref": 2, "qp": None, "crf": 24, "profile": "main"},
+    {"bframes": 3, "b_pyramid": "normal", "subme": 7, "ref": 2}, {"me": "umh", "merange": 16, "ref": 2},
+)
+
+
+def numbers_of(recording):
+    """Names and numbers of the calls, in place of the memory of a launch the arguments in it."""
+    return [(command.name, (row[1:] if command.launch is None else command.launch.arguments).tolist())
+            for row, command in zip(recording.rows, recording.commands)]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", REPLAYED, ids=str)
+def test_recorded_calls(gpu, options, monkeypatch):  # noqa: F811
+    """Frames whose driver calls are replayed, since no operation is measured, as of all frames but one in eight: the calls
+    are those that would be made, and so are the bytes.
+    """
+    monkeypatch.setattr(HybridExecutor, "_is_measured", lambda *_: False)
+    equal, issue_ready = [], HybridExecutor._issue_ready
+
+    def compared(self, run):
+        if run.replayed is None or run.issued_at == run.ended:
+            return issue_ready(self, run)
+        worker, trial = self.gpu_worker, replace(run, at=[*run.at], events={**run.events})
+        replay, worker.gpu.replay = worker.gpu.replay, lambda *_: None
+        with worker.gpu.record_calls(KEPT, run.work.with_placeholders()) as recording:
+            self._issue(trial, worker)
+        worker.gpu.replay = replay
+        equal.append(numbers_of(recording) == numbers_of(run.replayed.sweeps[run.ended].recording))
+        assert equal[-1]
+        return issue_ready(self, run)
+
+    monkeypatch.setattr(HybridExecutor, "_issue_ready", compared)
+    clip = round_trip.noise_clip(34, 66, 6, 5)
+    fading = [tuple((plane * (1 - k / 60)).astype(np.uint8) for plane in clip[k % 6]) for k in range(36)]
+    compare(fading, 34, 66, [("half", 1), ("half", 0)], threads=3, **options)
+    assert len(equal) > 200
 
 
 def test_it_needs_a_gpu(monkeypatch):

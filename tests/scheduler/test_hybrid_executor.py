@@ -34,6 +34,10 @@ class SlowWorker(CpuWorker):
 
     slowdown = 1.0
 
+    @property
+    def is_compiled(self):
+        return super().is_compiled and self.slowdown == 1
+
     def _around(self, stage, state, call):
         call = super()._around(stage, state, call)
 
