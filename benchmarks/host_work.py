@@ -1,10 +1,12 @@
 """What the host does for a frame on a GPU: encodes with a driver that does nothing, and prints the processor time a frame.
 
-    python benchmarks/host_work.py [--frames N] [--size WxH] [--rounds R] [--on-gpu] [--profile] [name=value ...]
+    python benchmarks/host_work.py [--frames N] [--size WxH] [--rounds R] [--on-gpu | --rows N] [--profile] [name=value ...]
 
 The streams are no streams, since no kernel runs: results are zeros, but for the costs of intra prediction, which would make
 each frame a scene of its own. name=value: options of the encoder. --on-gpu: RGB pictures that lie on the GPU, to an MP4 in
-memory. --profile: samples of what the caller's thread does, by function. Needs cuda-bindings and a C compiler, and no GPU.
+memory. --rows: grey frames of device hybrid, so many rows of each on the CPU, which decides about modes; a narrow frame
+(--size 16x1088) has little other work. --profile: samples of what the caller's thread does, by function. Needs
+cuda-bindings and a C compiler, and no GPU.
 """
 
 import argparse
@@ -37,6 +39,7 @@ kept = load_idle_driver()
 import h264lite  # noqa: E402
 import numpy as np  # noqa: E402
 from h264lite.cuda_src.runtime import driver_table, modules  # noqa: E402
+from h264lite.encoder.settings.config import Config  # noqa: E402
 from h264lite.scheduler.lookahead.gpu_or_host import GpuOrHostCosts  # noqa: E402
 
 ROOT = f"{Path(__file__).resolve().parents[1]}/"
@@ -94,19 +97,25 @@ def main() -> None:
     parser.add_argument("--size", default="1920x1080")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--on-gpu", action="store_true")
+    parser.add_argument("--rows", type=int)
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("options", nargs="*", metavar="name=value")
     args = parser.parse_args()
     width, height = map(int, args.size.split("x"))
     options = {key: int(value) if value.isdigit() else value for key, _, value in (o.partition("=") for o in args.options)}
     planes = planes_of(width, height, 8)
+    device = "cuda" if args.rows is None else "hybrid"
+    config = Config.from_options(width=width, height=height, fps=30, device=device, **options)
+    if args.rows is not None:
+        config = config._replace(machine=config.machine._replace(split=(args.rows, 0), tuning=None))
+        planes = [tuple(np.full_like(plane, 100) for plane in some) for some in planes]
     pictures = [OnGpu(np.zeros((height, width, 3), np.uint8)) for _ in range(8)]
 
     def encode(frames: int) -> list[h264lite.Packet]:
         if args.on_gpu:
             h264lite.write_video(None, (pictures[n % 8] for n in range(frames)), 30, device="cuda", **options)
             return []
-        with h264lite.Encoder(width, height, 30, device="cuda", **options) as encoder:
+        with h264lite.Encoder.from_config(config) as encoder:
             packets = []
             for n in range(frames):
                 packets += encoder.encode(planes[n % 8])

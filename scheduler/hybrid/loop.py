@@ -353,5 +353,3 @@ class _FrameWork:
         if number >= 0 and name in PREVIOUS_FRAME_ARRAYS:
             return [self.previous[memory].results[name]]
         return [self.state(memory, max(number, -1))[name]]
-
-

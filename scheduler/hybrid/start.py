@@ -79,10 +79,9 @@ def _hybrid(
         models.mark_planned()
         probing = None if PINNED_ROWS & set(hybrid.pins) else Probing()
         watchdog = Watchdog(limit, hybrid.warn)
-        return HybridExecutor(
-            plan, workers, watchdog, models, replan, serial=serial(choices), probing=probing,
-            learn_meeting=None if hybrid.split else hybrid.meeting,
-        )  # fmt: skip
+        learn = None if hybrid.split else hybrid.meeting
+        in_order = serial(choices)
+        return HybridExecutor(plan, workers, watchdog, models, replan, serial=in_order, probing=probing, learn_meeting=learn)
     except BaseException:
         for worker in workers:
             worker.close()
