@@ -1,6 +1,7 @@
 """Whole encodes with rows on both devices give the bytes of one: forced splits, tools, sizes, frames in flight."""
 
 
+import random
 from dataclasses import replace
 
 import h264lite
@@ -8,7 +9,9 @@ import numpy as np
 import pytest
 from h264lite.encoder.errors import DeviceError
 from h264lite.encoder.settings.config import Config
+from h264lite.scheduler.hybrid.adaptation import Adaptation
 from h264lite.scheduler.hybrid.executor import HybridExecutor
+from h264lite.scheduler.hybrid.plan import SPLITTING, WHOLE, Plan, rows_of
 from h264lite.scheduler.hybrid.recorded import KEPT
 from h264lite.scheduler.hybrid.tuning.models import CPU, guess
 from h264lite.scheduler.hybrid.tuning.tuning_file import Machine, Tuning
@@ -158,6 +161,38 @@ def test_recorded_calls(gpu, options, monkeypatch):  # noqa: F811
     fading = [tuple((plane * (1 - k / 60)).astype(np.uint8) for plane in clip[k % 6]) for k in range(36)]
     compare(fading, 34, 66, [("half", 1), ("half", 0)], threads=3, **options)
     assert len(equal) > 200
+
+
+def random_options(rng):
+    """Tools that decide what frames of several devices exchange and record."""
+    options = {"ref": rng.choice((1, 1, 2, 4)), "keyint": rng.choice((7, 250)), "slices": rng.choice((1, 2)),
+               "subme": rng.choice((0, 2, 6, 7)), "threads": rng.choice((1, 3)), "me": rng.choice(("fsbm", "hex", "umh"))}  # fmt: skip
+    options |= {"bframes": rng.choice((0, 0, 1, 3)), "weightp": rng.choice((0, 2)), "cabac": rng.random() < 0.7}
+    return options | ({"qp": None, "crf": 26, "rc_lookahead": 8} if rng.random() < 0.5 else {})
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 80))])
+def test_plans_that_change(gpu, seed, monkeypatch):  # noqa: F811
+    """Between any two frames, recorded or measured."""
+    rng, learn = random.Random(seed), Adaptation.learn
+    measures = rng.random()
+
+    def change(self, n_ref=1):
+        learn(self, n_ref)
+        if rng.random() < 0.2:
+            height, decider = self.plan.mb_height, rng.randrange(2)
+            first = rng.choice((0, 1, height // 2, height - 1, height))
+            rows = dict.fromkeys(SPLITTING, (first, height - first))
+            rows |= dict.fromkeys(WHOLE, tuple(height * (k == decider) for k in range(2)))
+            devices, stages = self.plan.devices, frozenset(self.plan.rows)
+            self.change(Plan.complete(devices, height, rows_of(stages, devices, height, rows)))
+
+    monkeypatch.setattr(Adaptation, "learn", change)
+    monkeypatch.setattr(HybridExecutor, "_is_measured", lambda *_: rng.random() < measures / 2)
+    width, height = rng.choice(((34, 66), (17, 49)))
+    clip = round_trip.noise_clip(width, height, 5, seed)
+    fading = [tuple((plane * (1 - k / 80)).astype(np.uint8) for plane in clip[k % 5]) for k in range(rng.randrange(12, 36))]
+    compare(fading, width, height, [("half", seed % 2)], **random_options(rng))
 
 
 def test_it_needs_a_gpu(monkeypatch):
