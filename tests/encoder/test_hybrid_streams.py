@@ -167,7 +167,8 @@ def random_options(rng):
     """Tools that decide what frames of several devices exchange and record."""
     options = {"ref": rng.choice((1, 1, 2, 4)), "keyint": rng.choice((7, 250)), "slices": rng.choice((1, 2)),
                "subme": rng.choice((0, 2, 6, 7)), "threads": rng.choice((1, 3))}  # fmt: skip
-    options |= {"me": rng.choice(("fsbm", "hex", "umh")), "bframes": rng.choice((0, 0, 1, 3)), "weightp": rng.choice((0, 2)), "cabac": rng.random() < 0.7}
+    options["me"] = rng.choice(("fsbm", "hex", "umh"))
+    options |= {"bframes": rng.choice((0, 0, 1, 3)), "weightp": rng.choice((0, 2)), "cabac": rng.random() < 0.7}
     return options | ({"qp": None, "crf": 26, "rc_lookahead": 8} if rng.random() < 0.5 else {})
 
 
