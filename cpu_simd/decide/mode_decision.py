@@ -26,17 +26,33 @@ from ...standard.macroblock import (
     SUB_8x8,
 )
 from ...standard.tables import QUANT_MF
-from ..costs.bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
-from ..costs.block_costs import Layers, fill_layers, predict_layers, sads_of_octets, satds
+from ..costs.bit_costs import mvd_bits, ref_idx_bits, se_bits, sub_type_bits
+from ..costs.block_costs import Layers, fill_layers, fill_samples, predict_layers, sads_of_octets, satds
 from ..costs.cost import QUARTER_SAMPLES, Target, quarter_offsets, row_16
 from ..costs.psy import predicted_difference
 from ..costs.skip_probe import LEVEL_SCORES, probe_tables, quantises_to_zero
 from ..decisions.common import BITS_INTRA, BY_COST, LAMBDA, SAD, SATD
 from ..decisions.decide import BITS_LEAST, BITS_SKIP, PSY_ERROR, RD_SKIP_WEIGHT, BITS_8x8, BITS_8x16, BITS_16x8, BITS_16x16
-from ..inter.mv_cache import Area, commit_motion, fill_mv_cache, inside, load_mv_cache, predict
+from ..decisions.search import SMALL_PARTITIONS
+from ..inter.mv_cache import Area, commit_motion, commit_whole, fill_mv_cache, inside, load_mv_cache, predict
 from ..inter.mv_prediction import predict_skip_mv
-from ..simd.lanes import squares_of_pairs, sum_of_lanes
-from ..simd.vector import add, aligned, load_u8x16, load_u16x16, prefetch, splat_i32x8, store, widen
+from ..simd.blocks import load_i32x16, splat_i32x16
+from ..simd.lanes import bit_lengths, squares_of_pairs, sum_of_lanes
+from ..simd.vector import (
+    absolute,
+    add,
+    aligned,
+    load_u8x16,
+    load_u16x16,
+    mul,
+    plus,
+    prefetch,
+    shift_left,
+    shift_right_s,
+    splat_i32x8,
+    store,
+    widen,
+)
 from ..simd.vector import sub as difference
 from ..wavefront import wait_for_above
 
@@ -45,7 +61,7 @@ COST_MAX = 1 << 40
 # What partitions of a macroblock are chosen from, and the choice.
 Choice = namedtuple("Choice", (
     "mv_cache",  # int64[5, 6, 3], see load_mv_cache
-    "distortion",  # int64[n_ref, 41], see find_distortions
+    "distortion",  # int32[n_ref, 41], see find_distortions
     "search_mv",  # int16[>= n_ref, n_mb, 41, 2], quarter samples (x, y)
     "n_ref",
     "partition_mask",  # sizes of partitions allowed
@@ -64,18 +80,26 @@ def partition_cost(mv_cache, base, bx, by, bw, bh, ref, mv_x, mv_y, lam):
 @helper
 def choose_reference(choice, k, bx, by, bw, bh, mb, lam):
     """Stores the best reference of partition k in the mv_cache. Returns its cost, bits of ref_idx included."""
+    best, ref, x, y = best_reference(choice, k, bx, by, bw, bh, mb, lam)
+    fill_mv_cache(choice.mv_cache, bx, by, bw, bh, ref, x, y)
+    return best
+
+
+@helper
+def best_reference(choice, k, bx, by, bw, bh, mb, lam):
+    """The best reference of partition k: (cost, bits of ref_idx included; reference; its vector, x and y)."""
+    inlined()
     mv_cache, distortion, search_mv, n_ref = choice.mv_cache, choice.distortion, choice.search_mv, choice.n_ref
     best, ref = COST_MAX, 0
     for r in range(n_ref):
-        base = distortion[r, k] + lam * ref_idx_bits(r, n_ref)
+        base = np.int64(distortion[r, k]) + lam * ref_idx_bits(r, n_ref)
         if base < best:
             cost = partition_cost(
                 mv_cache, base, bx, by, bw, bh, r, np.int64(search_mv[r, mb, k, 0]), np.int64(search_mv[r, mb, k, 1]), lam
             )
             if cost < best:
                 best, ref = cost, r
-    fill_mv_cache(mv_cache, bx, by, bw, bh, ref, np.int64(search_mv[ref, mb, k, 0]), np.int64(search_mv[ref, mb, k, 1]))
-    return best
+    return best, ref, np.int64(search_mv[ref, mb, k, 0]), np.int64(search_mv[ref, mb, k, 1])
 
 
 @helper
@@ -105,7 +129,7 @@ def choose_sub_type(choice, q, mb, lam):
         cost = fixed + lam * sub_type_bits(sub)
         for i in range(count):
             k = first + i * step + (2 if sub == SUB_4x4 and i >= 2 else 0)
-            cost += distortion[ref, k] + BITS_LEAST * lam
+            cost += np.int64(distortion[ref, k]) + BITS_LEAST * lam
         if cost >= best:
             continue
         cost -= BITS_LEAST * lam * count
@@ -176,15 +200,16 @@ def whole_error(target, at, x, y):
 
 @helper
 def whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, metric, choice, lam, motion):
-    """Stores the best P_16x16 vector in the mv_cache: searched, P_Skip, predictor, or a quarter sample from the best.
+    """The best P_16x16 vector: searched, P_Skip, predictor, or a quarter sample from the best.
 
-    at: see whole_distortion; tables: see probe_tables. Returns (cost, skipped); skipped: the P_Skip vector costs no more than
-    the searched vector, and its residual quantises to nothing worth coding.
+    at: see whole_distortion; tables: see probe_tables. Returns (cost, skipped, reference, x, y); skipped: the P_Skip vector
+    costs no more than the searched vector, and its residual quantises to nothing worth coding.
     """
     inlined()
     mv_cache, n_ref = choice.mv_cache, choice.n_ref
-    best = choose_reference(choice, 40, 0, 0, 4, 4, mb, lam)
+    best, ref, best_x, best_y = best_reference(choice, 40, 0, 0, 4, 4, mb, lam)
     best += lam * BITS_16x16
+    fixed = BITS_16x16 + ref_idx_bits(0, n_ref)
     sx, sy = predict_skip_mv(mb, motion.ref_idx, motion.mv, area.width // 16, first_mb)
     px, py = predict(mv_cache, 0, 0, 4, 4, 0)
     for n in range(2):
@@ -195,24 +220,39 @@ def whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, metric, cho
             continue
         value = whole_distortion(target, choice.layers, at, x, y, metric)
         if n == 0 and choice.probe and value + lam * BITS_SKIP <= best and quantises_to_zero(target, at, x, y, tables):
-            fill_mv_cache(mv_cache, 0, 0, 4, 4, 0, x, y)
-            return best, True
-        value += lam * (BITS_16x16 + ref_idx_bits(0, n_ref) + mvd_bits(x, y, px, py))
+            return best, True, np.int64(0), np.int64(x), np.int64(y)
+        value += lam * (fixed + mvd_bits(x, y, px, py))
         if value < best:
-            best = value
-            fill_mv_cache(mv_cache, 0, 0, 4, 4, 0, x, y)
-    if mv_cache[1, 1, 0] == 0:  # the search estimated the predictor; with the actual one, refine round the best vector
-        cx, cy = mv_cache[1, 1, 1], mv_cache[1, 1, 2]
-        for n in range(9):
-            x, y = cx + n % 3 - 1, cy + n // 3 - 1
-            if n == 4 or (x == sx and y == sy) or (x == px and y == py) or not inside(x, y, x0, y0, area):
-                continue  # those were tried
-            value = whole_distortion(target, choice.layers, at, x, y, metric)
-            value += lam * (BITS_16x16 + ref_idx_bits(0, n_ref) + mvd_bits(x, y, px, py))
-            if value < best:
-                best = value
-                fill_mv_cache(mv_cache, 0, 0, 4, 4, 0, x, y)
-    return best, False
+            best, ref, best_x, best_y = value, 0, x, y
+    if ref == 0:  # the search estimated the predictor; with the actual one, refine round the best vector
+        cx, cy = best_x, best_y
+        all_inside = inside(cx - 1, cy - 1, x0, y0, area) and inside(cx + 1, cy + 1, x0, y0, area)
+        for dy in range(-1, 2):
+            y = cy + dy
+            bits = fixed + se_bits(y - py)
+            for dx in range(-1, 2):
+                x = cx + dx
+                if (dx == 0 and dy == 0) or (x == sx and y == sy) or (x == px and y == py):
+                    continue  # those were tried
+                if not all_inside and not inside(x, y, x0, y0, area):
+                    continue
+                value = whole_distortion(target, choice.layers, at, x, y, metric)
+                value += lam * (bits + se_bits(x - px))
+                if value < best:
+                    best, best_x, best_y = value, x, y
+    return best, False, ref, best_x, best_y
+
+
+@helper
+def _least_cost(choice, k, count, bits, lam):
+    """Partitions k to k + count - 1 cost at least so much together, with `bits` more."""
+    total = lam * (bits + BITS_LEAST * count)
+    for i in range(k, k + count):
+        least = np.int64(choice.distortion[0, i])
+        for r in range(1, choice.n_ref):
+            least = min(least, np.int64(choice.distortion[r, i]))
+        total += least
+    return total
 
 
 @helper
@@ -225,6 +265,8 @@ def smaller_partitions(mb, choice, lam, best, motion):
         for shape in range(2):
             bits = BITS_16x8 if shape == 0 else BITS_8x16
             k, w, h = (36, 4, 2) if shape == 0 else (38, 2, 4)
+            if _least_cost(choice, k, 2, bits, lam) >= best:
+                continue
             cost = lam * bits
             for i in range(2):
                 bx, by = (0, 2 * i) if shape == 0 else (2 * i, 0)
@@ -235,7 +277,7 @@ def smaller_partitions(mb, choice, lam, best, motion):
                 best = cost
                 mb_type[mb] = P_16x8 if shape == 0 else P_8x16
                 commit_motion(mv_cache, mb, ref_idx, mv)
-    if partition_mask & 4:
+    if partition_mask & 4 and (partition_mask & 8 or _least_cost(choice, 32, 4, BITS_8x8, lam) < best):
         cost = lam * BITS_8x8
         subs = 0  # two bits a quadrant
         for q in range(4):
@@ -254,17 +296,29 @@ def smaller_partitions(mb, choice, lam, best, motion):
 
 
 @helper
-def find_distortions(mb, n_ref, lam, searches, first, end, distortion):
-    """distortion: int64[n_ref, 41]: cost of partitions first..end - 1 in Searches minus the cost of their vector bits."""
+def _distortions(search_cost, search_mv, at, px, py, lam, distortion, to):
+    """find_distortions of sixteen partitions in one reference, from search_cost[at] to distortion[to]."""
+    vectors = load_i32x16(search_mv, 2 * at)
+    x, y = shift_right_s(shift_left(vectors, 16), 16), shift_right_s(vectors, 16)
+    bits = add(bit_lengths(absolute(difference(x, px))), bit_lengths(absolute(difference(y, py))))
+    bits = plus(add(bits, bits), 2)
+    store(distortion, to, difference(load_i32x16(search_cost, at), mul(bits, splat_i32x16(lam))))
+
+
+@helper
+def find_distortions(mb, n_ref, lam, searches, small, distortion):
+    """distortion: int32[n_ref, 41]: cost of partitions in Searches minus the cost of their vector bits.
+
+    small: also of those below 8x8; without, of the last sixteen.
+    """
     search_cost, search_mv, predictor = searches
     for r in range(n_ref):
-        for k in range(first, end):
-            distortion[r, k] = search_cost[r, mb, k] - lam * mvd_bits(
-                np.int64(search_mv[r, mb, k, 0]),
-                np.int64(search_mv[r, mb, k, 1]),
-                np.int64(predictor[r, mb, 0]),
-                np.int64(predictor[r, mb, 1]),
-            )
+        px, py = splat_i32x16(np.int64(predictor[r, mb, 0])), splat_i32x16(np.int64(predictor[r, mb, 1]))
+        at = 41 * (r * search_cost.shape[1] + mb)
+        if small:
+            _distortions(search_cost, search_mv, at, px, py, lam, distortion, 41 * r)
+            _distortions(search_cost, search_mv, at + 16, px, py, lam, distortion, 41 * r + 16)
+        _distortions(search_cost, search_mv, at + 25, px, py, lam, distortion, 41 * r + 25)
 
 
 @closed_kernel
@@ -297,12 +351,11 @@ def mode_decision(source, references, searches, other_costs, slice_first_mb, qp,
     tables_qp = np.int64(-1)  # QP of `tables`
     current = np.empty(256, np.int16)
     mv_cache = np.zeros((5, 6, 3), np.int64)
-    distortion = np.empty((n_ref, 41), np.int64)
+    distortion = np.empty((n_ref, 41), np.int32)
     target, area = Target(current, ref_luma, offsets), Area(width, height, pad, settings.max_mv_y)
     layers = Layers(aligned(256), aligned(512).view(np.int16))
     choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask, not by_cost, layers)
-    mask = settings.partition_mask
-    smallest = 0 if mask & 16 else 16 if mask & 8 else 32 if mask & 4 else 36  # first partition that may be chosen
+    small = settings.partition_mask & SMALL_PARTITIONS != 0
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
         for mx in range(mb_width):
@@ -314,8 +367,11 @@ def mode_decision(source, references, searches, other_costs, slice_first_mb, qp,
                 tables_qp = q_y
             for y in range(16):
                 store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
-            fill_layers(source, y0 * width + x0, width, layers)
-            find_distortions(mb, n_ref, lam, searches, 40, 41, distortion)
+            if metric == SATD:
+                fill_layers(source, y0 * width + x0, width, layers)
+            else:
+                fill_samples(source, y0 * width + x0, width, layers)
+            find_distortions(mb, n_ref, lam, searches, small, distortion)
             for q in range(4):
                 sub_mb_type[mb, q] = SUB_8x8
             mb_type[mb] = P_16x16
@@ -325,18 +381,18 @@ def mode_decision(source, references, searches, other_costs, slice_first_mb, qp,
             if mx + 1 < mb_width:
                 x, y = np.int64(searches.mv[0, mb + 1, 40, 0]), np.int64(searches.mv[0, mb + 1, 40, 1])
                 _prefetch_samples(target, at + 16, x, y)
-            best, skipped = whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, metric, choice, lam, motion)
-            commit_motion(mv_cache, mb, ref_idx, mv)
+            best, skipped, ref, x, y = whole_macroblock(
+                mb, x0, y0, first_mb, target, at, tables, area, metric, choice, lam, motion
+            )
+            commit_whole(ref, x, y, mb, ref_idx, mv)
             if not skipped:
-                find_distortions(mb, n_ref, lam, searches, smallest, 40, distortion)
                 best = smaller_partitions(mb, choice, lam, best, motion)
                 if intra_cost[mb] + lam * BITS_INTRA < best:
                     best = intra_cost[mb] + lam * BITS_INTRA
                     mb_type[mb] = I_16x16
                     for q in range(4):
                         sub_mb_type[mb, q] = SUB_8x8
-                    fill_mv_cache(mv_cache, 0, 0, 4, 4, -1, 0, 0)
-                    commit_motion(mv_cache, mb, ref_idx, mv)
+                    commit_whole(np.int64(-1), np.int64(0), np.int64(0), mb, ref_idx, mv)
                 if by_cost:
                     x, y = predict_skip_mv(mb, ref_idx, mv, mb_width, first_mb)
                     if inside(x, y, x0, y0, area):
@@ -348,8 +404,7 @@ def mode_decision(source, references, searches, other_costs, slice_first_mb, qp,
                             mb_type[mb] = P_SKIP
                             for q in range(4):
                                 sub_mb_type[mb, q] = SUB_8x8
-                            fill_mv_cache(mv_cache, 0, 0, 4, 4, 0, x, y)
-                            commit_motion(mv_cache, mb, ref_idx, mv)
+                            commit_whole(np.int64(0), x, y, mb, ref_idx, mv)
             store_release(progress, 1 + my, mx + 1)
         my = row0 + fetch_add(progress, 0, 1)
 

@@ -169,7 +169,7 @@ def rd_decision(
     offsets, tables = np.empty((2, 16), np.int64), np.empty((3, 4, 16), np.int16)
     quarter_offsets(plane, stride, QUARTER_SAMPLES, offsets)
     tables_qp = np.int64(-1)  # QP of `tables`
-    current, mv_cache, distortion = np.empty(256, np.int16), np.zeros((5, 6, 3), np.int64), np.empty((n_ref, 41), np.int64)
+    current, mv_cache, distortion = np.empty(256, np.int16), np.zeros((5, 6, 3), np.int64), np.empty((n_ref, 41), np.int32)
     source_mb, predicted, out = np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample), np.zeros(MB_SAMPLES, Sample)
     quantised, scratch, dc = np.zeros(BUFFER, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     values, lanes, sink = np.zeros(16, np.int64), np.zeros(8, np.int32), np.zeros(3, np.int64)
@@ -191,11 +191,14 @@ def rd_decision(
             for y in range(16):
                 store(current, y * 16, widen(load_u8x16(source_mb, y * 16)))
             fill_layers(source_mb, 0, 16, layers)
-            find_distortions(mb, n_ref, lam, searches, 0, 41, distortion)
+            find_distortions(mb, n_ref, lam, searches, True, distortion)
             wait_for_above(progress, my, mx, mb_width, first_mb, row0)
             load_mv_cache(mb, ref_idx, mv, mb_width, first_mb, mv_cache)
             at = np.int64(ref_slots[0]) * 4 * plane + (y0 + pad) * stride + x0 + pad
-            estimate, _ = whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, SATD, choice, lam, motion)
+            estimate, _, ref, x, y = whole_macroblock(
+                mb, x0, y0, first_mb, target, at, tables, area, SATD, choice, lam, motion
+            )
+            fill_mv_cache(mv_cache, 0, 0, 4, 4, ref, x, y)
             sx, sy = predict_skip_mv(mb, ref_idx, mv, mb_width, first_mb)
             best = COST_MAX
             for step in range(9):

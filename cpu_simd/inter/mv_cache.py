@@ -5,6 +5,8 @@ from collections import namedtuple
 import numpy as np
 
 from ...jit.kernel import helper
+from ..simd.blocks import splat_i32x16
+from ..simd.vector import store
 from .mv_prediction import choose_predictor, corner_available, neighbour
 
 # Where predictions of a macroblock may lie, in luma samples.
@@ -60,6 +62,14 @@ def commit_motion(mv_cache, mb, ref_idx, mv):
         mv[mb, k, 1] = mv_cache[by + 1, bx + 1, 2]
     for q in range(4):
         ref_idx[mb, q] = mv_cache[(q >> 1) * 2 + 1, (q & 1) * 2 + 1, 0]
+
+
+@helper
+def commit_whole(ref, x, y, mb, ref_idx, mv):
+    """The same of a macroblock without partitions, whose motion need not be in a mv_cache."""
+    for q in range(4):
+        ref_idx[mb, q] = ref
+    store(mv, 32 * mb, splat_i32x16(y << 16 | x & 0xFFFF))
 
 
 @helper

@@ -24,6 +24,7 @@ from ..simd.blocks import splat_u16x4
 from ..simd.lanes import bit_length
 from ..simd.vector import load_u8x16, splat_u16x8, splat_u16x16, store
 from .macroblock_coding import (
+    AS_ROUNDED,
     BY_CAVLC,
     DECIMATE_MOST,
     Buffers,
@@ -43,7 +44,7 @@ from .macroblock_coding import (
     store_luma,
 )
 from .residual_range import leaves_16_bits
-from .transform import BUFFER, ScalingLists, chroma_qp, forward_strips, quantise_kept, reconstruct_strips
+from .transform import BUFFER, ScalingLists, chroma_qp, forward_strips, quantise_kept, quantise_strips, reconstruct_strips
 from .transform_8x8 import QUADRANT_8x8, forward_quadrants, quantise_kept_8x8, reconstruct_8x8, scan_8x8
 from .transform_choice import N_CHOICE_BITS, N_QPS, luma_cost, table_of_qp
 
@@ -155,10 +156,13 @@ def _code_either(mb, buffers, qp, rounding, residual):
 @helper
 def _code_4x4(mb, buffers, qp, rounding, residual):
     """8.5.1: codes the luma by the 4x4 transform, reconstructs it unless its coded_block_pattern is 0; returns this."""
-    _, predicted, out, quantised, dc, _, _, _ = buffers
-    if not forward_chosen(buffers, 0, 4, LUMA_4x4, qp, rounding):
-        return 0
-    coded = quantise_chosen(buffers, 0, 4, LUMA_4x4, qp, True, rounding)
+    source, predicted, out, quantised, dc, _, _, _ = buffers
+    if rounding.method == AS_ROUNDED:  # in one pass: nothing else reads the coefficients
+        coded = quantise_strips(source, predicted, 0, 4, 0, qp, rounding.dead_zone, False, rounding.scaling, quantised, dc)
+    else:
+        if not forward_chosen(buffers, 0, 4, LUMA_4x4, qp, rounding):
+            return 0
+        coded = quantise_chosen(buffers, 0, 4, LUMA_4x4, qp, True, rounding)
     luma = 0
     if coded:
         scan_luma(quantised, coded, mb, residual.levels, residual.total_coeff)

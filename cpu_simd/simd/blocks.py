@@ -138,6 +138,8 @@ def multiply_high(typingctx, a, b):
     """The high half of a * b of unsigned 16-bit lanes."""
 
     def codegen(context, builder, sig, args):
+        if AVX2 and a.lanes == 16:
+            return _llvm(builder, "llvm.x86.avx2.pmulhu.w", a.ir, args)
         wide = ir.VectorType(ir.IntType(32), a.lanes)
         product = builder.mul(*(builder.zext(v, wide) for v in args))
         return builder.trunc(builder.lshr(product, _constant(wide, [16] * a.lanes)), a.ir)

@@ -233,6 +233,17 @@ def bit_length(typingctx, value):
 
 
 @intrinsic
+def bit_lengths(typingctx, a):
+    """bit_length of each lane, none of which is negative."""
+
+    def codegen(context, builder, sig, args):
+        zeros = _llvm(builder, f"llvm.ctlz.{_suffix(args[0])}", a.ir, [args[0], ir.Constant(ir.IntType(1), 0)])
+        return builder.sub(_constant(a.ir, [a.bits] * a.lanes), zeros)
+
+    return a(a), codegen
+
+
+@intrinsic
 def nonzero_lanes(typingctx, array, offset):
     """Bit i of the result: whether element offset + i of an array is not 0; 16 elements."""
 
