@@ -8,6 +8,8 @@ from ..cpu_simd.layout import AVERAGE, LUMA_WEIGHTED, MOST_WEIGHTED
 MOST_ENTRIES = 16  # of RefPicList0 (7.4.3)
 MOST_DUPLICATES = MOST_WEIGHTED - 1
 I, P, B = "I", "P", "B"  # frame types: the slice type of all slices (Table 7-6)
+REQUEST = "request"  # qp_by: the user asks for this QP
+FIXED_QPS, CHOSEN_QPS = 1, 2  # of FrameSpec.qp_varies
 NEEDED, MOST_NEEDED = 2, 3  # nal_ref_idc of reference frames, and of IDR frames
 
 
@@ -106,6 +108,13 @@ class FrameSpec(NamedTuple):
         for name, value in fields.items():
             values[_INDICES[name]] = value
         return tuple.__new__(FrameSpec, values)
+
+    @property
+    def qp_varies(self) -> int:
+        """Whether macroblocks have QPs of their own: 0, FIXED_QPS where the user asks for one, else CHOSEN_QPS."""
+        if not self.mb_qp:
+            return 0
+        return FIXED_QPS if self.qp_by == REQUEST else CHOSEN_QPS
 
     @property
     def luma_weighted(self) -> tuple[int, ...]:

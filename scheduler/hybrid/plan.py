@@ -14,9 +14,10 @@ SPLITS = tuple(name for name in SPLITTING if not STAGES[name].optional)
 EXTENDED = {
     "extend_luma": ("search_centre", "full_search", "pattern_search", "step_search", "subpel_refine",
                     "neighbour_vectors", "neighbour_vectors_again", "rd_candidates", "mode_decision", "bipredict",
-                    "rd_candidates_b", "mode_decision_b", "rd_decision", "inter_residual", "interpolate"),
-    "extend_cb": ("rd_candidates", "rd_candidates_b", "rd_decision", "inter_residual"),
-    "extend_cr": ("rd_candidates", "rd_candidates_b", "rd_decision", "inter_residual"),
+                    "rd_candidates_b", "mode_decision_b", "rd_decision", "inter_residual",
+                    "inter_residual_qp", "interpolate"),
+    "extend_cb": ("rd_candidates", "rd_candidates_b", "rd_decision", "inter_residual", "inter_residual_qp"),
+    "extend_cr": ("rd_candidates", "rd_candidates_b", "rd_decision", "inter_residual", "inter_residual_qp"),
 }  # fmt: skip
 # Stages in decoding order, or on the CPU only: all rows on one device
 UNSPLIT = tuple(
