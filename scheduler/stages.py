@@ -56,7 +56,8 @@ class Stage:
     only: str = ""  # the only folder that has the stage; empty: both have it
     deferred: bool = False  # on the CPU it runs in a task, concurrently with the loop of later frames
     optional: bool = False  # options decide whether frames have it; so do tuning files
-    unplanned: bool = False  # frames decide: plans and tuning files leave it out, and it runs where extend_luma does
+    unplanned: bool = False  # frames decide: plans and tuning files leave it out
+    runs_as: str = "extend_luma"  # the stage whose devices and rows an unplanned one has
 
     @property
     def span(self) -> tuple[str, ...]:
@@ -227,7 +228,7 @@ TABLE = (
     Stage(  # in place of inter_residual, of frames whose macroblocks have QPs that it may change
         "inter_residual_qp", "residual/inter_residual_qp.inter_residual_qp", ROWS, "8.4, 8.5",
         "source references RW,R,RW,RW,RW,RW:motion RW,R,R,R:quantiser tools least_qp most_qp row0 row1 W:rec W:residual",
-        optional=True, unplanned=True,
+        optional=True, unplanned=True, runs_as="inter_residual",
     ),
     Stage(
         "explicit_motion", "inter/explicit_motion.explicit_motion", EVEN, "8.4.1.2.2",
@@ -326,10 +327,11 @@ _B_STAGES = frozenset(
 _B_KERNELS = {
     CPU: _B_STAGES,
     CUDA: _B_STAGES | {
-        "residual/inter_residual_b", "residual/inter_residual_qp_b", "entropy/cabac_bins_b", "entropy/entropy_b", "lookahead/half_size",
+        "residual/inter_residual_b", "entropy/cabac_bins_b", "entropy/entropy_b", "lookahead/half_size",
         "lookahead/lookahead",
     },
 }  # fmt: skip
+_RARE = {"residual/inter_residual_qp"}  # files of CUDA kernels that few streams need: loaded by their first launch
 ENTROPY_STAGE = "write_slices"  # of each frame: writes its slice data
 
 
@@ -340,7 +342,7 @@ def files(folder: str, has_b_frames: bool = False) -> set[str]:
     """
     names = {stage.function.split(".")[0] for stage in TABLE if stage.only in ("", folder)}
     if folder == CUDA:
-        names = names.union(*(MORE_KERNELS.get(name, ()) for name in names))
+        names = names.union(*(MORE_KERNELS.get(name, ()) for name in names)) - _RARE
     return names | _B_KERNELS[folder] if has_b_frames else names - _B_KERNELS[folder]
 
 

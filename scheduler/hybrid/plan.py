@@ -14,10 +14,9 @@ SPLITS = tuple(name for name in SPLITTING if not STAGES[name].optional)
 EXTENDED = {
     "extend_luma": ("search_centre", "full_search", "pattern_search", "step_search", "subpel_refine",
                     "neighbour_vectors", "neighbour_vectors_again", "rd_candidates", "mode_decision", "bipredict",
-                    "rd_candidates_b", "mode_decision_b", "rd_decision", "inter_residual",
-                    "inter_residual_qp", "interpolate"),
-    "extend_cb": ("rd_candidates", "rd_candidates_b", "rd_decision", "inter_residual", "inter_residual_qp"),
-    "extend_cr": ("rd_candidates", "rd_candidates_b", "rd_decision", "inter_residual", "inter_residual_qp"),
+                    "rd_candidates_b", "mode_decision_b", "rd_decision", "inter_residual", "interpolate"),
+    "extend_cb": ("rd_candidates", "rd_candidates_b", "rd_decision", "inter_residual"),
+    "extend_cr": ("rd_candidates", "rd_candidates_b", "rd_decision", "inter_residual"),
 }  # fmt: skip
 # Stages in decoding order, or on the CPU only: all rows on one device
 UNSPLIT = tuple(
@@ -129,9 +128,9 @@ class Plan:
         return row0, row0 + rows[k]
 
     def spans(self, stage: str) -> list[tuple[int, int, int]]:
-        """(device, row0, row1) of all devices that take rows. An unplanned stage runs where extend_luma does."""
+        """(device, row0, row1) of all devices that take rows. An unplanned stage runs as another one."""
         if stage in STAGES and STAGES[stage].unplanned:
-            stage = "extend_luma"
+            stage = STAGES[stage].runs_as
         if stage not in self.rows:
             raise ValueError(f"{stage}: a step of frames that has no rows in this plan (docs/kernels.md, How to add a stage)")
         return [(k, *self.span(stage, k)) for k, rows in enumerate(self.rows[stage]) if rows]

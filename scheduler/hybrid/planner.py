@@ -22,7 +22,7 @@ DECIDING, CODING = "mode_decision", "intra"  # stages that do not split
 DECIDERS = tuple(name for name in WHOLE if name != CODING)  # those of B frames too
 SEARCHING = ("subsample", "search_centre", "full_search", "pattern_search", "subpel_refine", "neighbour_vectors",
              "neighbour_vectors_again", "intra_estimate", "rd_candidates", "bipredict", "rd_candidates_b")  # fmt: skip
-REBUILDING = ("inter_residual", "inter_residual_qp", "explicit_motion", "mark_skipped", "keep_motion", "deblock", "ssd_y", "ssd_u", "ssd_v",
+REBUILDING = ("inter_residual", "explicit_motion", "mark_skipped", "keep_motion", "deblock", "ssd_y", "ssd_u", "ssd_v",
               "interpolate")  # fmt: skip
 PINNED_ROWS = {"rows_gpu", "rows_cpu"}
 TRIES = 60  # maximum simulated plans

@@ -31,6 +31,9 @@ TOOLS = (
     {"subme": 2, "no_cabac": True, "slices": 4, **B},
     {"cqm": "jvt", "weightp": 1, "deblock": (2, 2), **B},
     {"trellis": 0, "subme": 3, "deblock_within_slices": True, "slices": 2},
+    {"subme": 10, "psy_rd": 1, "chroma_qp_offset": 3, "ref": 2, "slices": 2},
+    {"subme": 10, "cqm": "jvt", "weightp": 1, **B},
+    {"subme": 10, "no_8x8dct": True, **B},
 )
 ON_GPU = [tools for tools in TOOLS if tools.get("subme", 0) < 6 or "profile" not in tools]
 

@@ -412,7 +412,7 @@ def test_what_x264_and_ffmpeg_say_in_other_words(given, same):
     ({"psy_rd": (0.5, 1)}, {"psy_rd": 0.5}, r"psy_rd \(0.5, 1\) acts as 0.5"),
     ({"asm": "AVX2"}, {}, "asm has no effect: the variable"), ({"sliced_threads": 1}, {}, "sliced_threads has no effect"),
     *(({"lenient": True} | given, same, said) for given, same, said in (
-        ({"subme": 11}, {"subme": 9}, "subme 11: 9 is taken, the nearest"),
+        ({"subme": 11}, {"subme": 10}, "subme 11: 10 is taken, the nearest"),
         ({"trellis": "2"}, {"trellis": 1}, "trellis 2: 1 is"),
         ({"crf": -4}, {"crf": 0}, "crf -4: 0 is"), ({"qp": 69}, {"qp": 51}, "qp 69: 51 is"),
         ({"ratetol": "inf"}, {"ratetol": 100}, "ratetol inf: 100 is"), ({"me": "tesa"}, {"me": "esa"}, "me tesa: esa is"),
@@ -430,7 +430,7 @@ OF_KBITS = "the unit is kbit, 2000 is what FFmpeg calls 2M"
 
 
 def test_a_number_beyond_the_range_names_the_nearest():
-    for name, value, text in (("subme", 10, "subme 10: not in 0..9 (lenient=True takes 9)"),
+    for name, value, text in (("subme", 11, "subme 11: not in 0..10 (lenient=True takes 10)"),
                               ("qp", -1, "(lenient=True takes 0)"), ("bitrate", -1, "not in 0..2000000"),
                               ("bitrate", "1M", f"bitrate 1M: not a whole number: {OF_KBITS}"),
                               ("vbv_maxrate", 5000000, f"vbv_maxrate 5000000: not in 0..2000000: {OF_KBITS}"),
