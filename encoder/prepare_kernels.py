@@ -36,8 +36,8 @@ _SECONDS = {
 _OTHERS = 0.5  # seconds of any other
 # Kernels that take half the time in a process that has compiled another one, whose helpers they share
 _AFTER = {
-    "inter_residual": "intra", "inter_residual_qp": "intra", "rd_candidates_b": "rd_candidates", "mode_decision_b": "mode_decision",
-    "bipredict": "mode_decision",
+    "inter_residual": "intra", "inter_residual_qp": "intra", "rd_candidates_b": "rd_candidates",
+    "mode_decision_b": "mode_decision", "bipredict": "mode_decision",
 }  # fmt: skip
 _ready: set[str] = set()  # sets of options, as text, whose kernels were looked for in this process
 

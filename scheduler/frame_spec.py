@@ -62,7 +62,7 @@ class FrameSpec(NamedTuple):
     delay                         frames by which decoding runs ahead of display (max_num_reorder_frames)
     is_weighted                   whether bi-prediction has implicit weights (weighted_bipred_idc 2)
     references_before             the references before this frame, latest in display order first; in streams with B frames
-    mb_qp                         uint8[n_mb] as bytes: QP_Y of each macroblock; empty: SliceQPY of all
+    mb_qp                         uint8[n_mb] as bytes: QP_Y of each macroblock, by subme 10 a start; empty: SliceQPY of all
     qp_by                         what the QP follows from, for statistics
     cost                          of the source frame by its type, as the lookahead finds it; 0: unknown
     is_qp_requested               whether the user asks for the QP, which no rate control changes

@@ -379,8 +379,7 @@ def frame_steps(
     n_ref, n_ref1: entries of RefPicList0, 0 for an I frame, and of RefPicList1, which follow these; for_download: GPU stages
     that prepare results for the download, after the stages that the loop waits for: ENTROPY_STAGE unless it is deferred;
     weighted: the entries with weights of luma; is_reference: whether another frame reads borders, half samples and, where
-    b_stream says that there are B frames, motion; qp_varies: whether macroblocks have QPs of their own, see FrameSpec;
-    refreshes: whether a bar of macroblocks is intra.
+    b_stream says that there are B frames, motion; qp_varies: see FrameSpec; refreshes: whether a bar of macroblocks is intra.
     mark_skipped may run after deblock, which treats P_Skip as P_16x16. On a GPU the stages that the next frame needs are
     started first; consecutive stages of one stream need fewer driver calls.
     """

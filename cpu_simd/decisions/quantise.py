@@ -44,7 +44,7 @@ CHOICE_DISTORTION = round(16 / CHOICE_LAMBDA)  # a squared error of (step / 64)^
 
 # ---- inter_residual_qp
 QP_REACH = 2  # QPs are tried that are at most so far from that of the macroblock
-# By QP less that of the macroblock, from -QP_REACH on: its squared step in that of the macroblock's QP, 1 / 256; bits of the change
+# By the change of the macroblock's QP, from -QP_REACH on: the squared step in 1 / 256 of that before; bits of the change
 QP_FACTOR = np.array([round(256 * 2 ** (change / 3)) for change in range(-QP_REACH, QP_REACH + 1)], np.int64)
 QP_CHANGE_BITS = np.array([3, 2, 0, 2, 3], np.int64)
 # By QP: a squared error of 1 in units of 1 / 256^2 bit, where a bit costs 0.13 squared steps. Found by experiment

@@ -1,7 +1,7 @@
-"""Inter macroblocks as inter_residual.py codes them, each with the QP near its own that costs least; not part of the standard.
+"""Inter macroblocks as inter_residual.py codes them, each with the QP that costs least; not part of the standard.
 
-A macroblock is coded with each of these QPs, its levels chosen at the multiplier of the QP that it has: an error costs the
-same whichever quantiser makes it. A cost is the squared error of the samples and the bits of the levels and of mb_qp_delta,
+A macroblock is coded with its QP and those near it. Levels are chosen at the multiplier of its QP: an error costs the same
+whichever quantiser makes it. A cost is the squared error of the samples and the bits of the levels and of mb_qp_delta,
 as if the macroblocks around kept their QPs: macroblocks do not depend on each other. Macroblocks without a level at their
 QP keep it.
 """
@@ -26,7 +26,7 @@ from ..entropy.macroblock_syntax import only_8x8_partitions
 from ..inter.motion_compensation import ask_for_samples, predict_inter
 from ..layout import CB_DC, N_LEVEL_BLOCKS, SCALING_FINER, SCALING_SET
 from ..quantiser.trellis import LONGEST
-from ..simd.lanes import bit_length, nonzero_lanes, squares_of_pairs
+from ..simd.lanes import nonzero_lanes, squares_of_pairs
 from ..simd.vector import add, load_u8x16, load_u16x16, splat_i32x8, store, sub, widen
 from .inter_residual import clear_motion, code_inter
 from .macroblock_coding import (
@@ -182,8 +182,8 @@ def inter_residual_qp(
         if residual.cbp[mb] == 0:
             continue
         buffers = Buffers(source_mb, predicted, outs[slot], quantised, dc, values, scratch, quantised_8x8)
-        best_qp_c = chroma_qp(best_qp, chroma_qp_offset)
-        if pcm_is_cheaper(mb, has_scaling_lists, residual) or leaves_16_bits(mb, best_qp, best_qp_c, scaling, buffers, residual):
+        qp_c = chroma_qp(best_qp, chroma_qp_offset)
+        if pcm_is_cheaper(mb, has_scaling_lists, residual) or leaves_16_bits(mb, best_qp, qp_c, scaling, buffers, residual):
             mb_type[mb] = I_PCM
             clear_motion(mb, motion.ref_idx, motion.mv)
             if references.n_ref1:

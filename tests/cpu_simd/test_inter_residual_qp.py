@@ -1,4 +1,4 @@
-"""QPs of inter macroblocks by rate and distortion: of those tried, the one of the least cost by the definition, and its levels."""
+"""QPs of inter macroblocks by rate and distortion: of those tried, the one that costs least by the definition; its levels."""
 
 import copy
 
@@ -17,7 +17,7 @@ from h264lite.cpu_simd.residual.transform import ScalingLists
 from h264lite.cpu_simd.residual.transform_choice import N_CHOICE_BITS, fill_choice_bits
 from h264lite.jit.kernel import closed_kernel
 from h264lite.standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_CHROMA, CTX_CBP_LUMA
-from h264lite.standard.macroblock import I_PCM, P_16x16, P_SKIP
+from h264lite.standard.macroblock import I_PCM, P_SKIP, P_16x16
 from h264lite.standard.tables import QP_CHROMA
 
 from ..support.bundles import named
@@ -143,7 +143,8 @@ def test_macroblocks_without_levels_keep_their_qp():
     rec = Planes(*(np.full_like(p, 55) for p in planes))
     of_frame = rec, named(Residual, state)
     quantiser = Quantiser(state["qp"], 0)
-    inter_residual_qp(Planes(*planes), reference_pool([reference]), named(Motion, state), quantiser, TOOLS, 0, 51, 0, 2, *of_frame)
+    pool, motion = reference_pool([reference]), named(Motion, state)
+    inter_residual_qp(Planes(*planes), pool, motion, quantiser, TOOLS, 0, 51, 0, 2, *of_frame)
     assert (state["qp"] == 26).all() and not np.any(state["cbp"]) and not np.any(state["levels"])
     for plane, expected in zip(rec, reference):
         np.testing.assert_array_equal(plane, expected)

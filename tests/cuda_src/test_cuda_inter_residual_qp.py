@@ -19,6 +19,7 @@ from ..support.scaling_lists import lists_named, quantiser_of
 READ = ("sub_mb_type",)
 WRITTEN = ("mb_type", "ref_idx", "mv", "levels", "total_coeff", "transform_8x8", "cbp", "qp")
 WRITTEN_1 = ("ref_idx1", "mv1")  # in B frames
+FRAMES = (48, 48, 0, (0, 51)), (80, 32, 27, (0, 51)), (48, 32, 35, (34, 36)), (32, 32, 51, (0, 51))  # size, QP, its limits
 
 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "waves"])
@@ -30,7 +31,7 @@ def test_twin(device, kind, transform_8x8_mode, of, has_b):  # noqa: F811
     rng = np.random.default_rng(seed := 51 + has_b)
     print("seed", seed)
     changes, types = set(), set()
-    for width, height, qp, limits in ((48, 48, 0, (0, 51)), (80, 32, 27, (0, 51)), (48, 32, 35, (34, 36)), (32, 32, 51, (0, 51))):
+    for width, height, qp, limits in FRAMES:
         n_mb, rows = width * height // 256, height // 16
         pictures = [picture(rng, height, width, kind) for _ in range(3)]
         state = empty_state(n_mb)

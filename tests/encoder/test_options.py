@@ -163,7 +163,7 @@ BAD = [
     {"step_grid": 3},
     {"step_grid": 3, "me": "esa"},
     {"subme": -1},
-    {"subme": 10},
+    {"subme": 11},
     {"psy_rd": -1},
     {"psy_rd": "11:0"},
     {"psy_rd": "1:11"},
@@ -623,6 +623,16 @@ def test_presets_without_cabac_have_no_decisions_that_a_gpu_lacks():
         assert config(preset=name).coding.cabac or config(preset=name).coding.subme < BY_BITS
         for options in ({"profile": "baseline"}, {"no_cabac": True}):
             assert config(preset=name, **options).coding.subme < BY_BITS or name == "placebo"
+
+
+def test_qps_by_rate_and_distortion_need_what_they_choose_by():
+    crf = {"crf": 23}
+    for options in (crf, {"bitrate": 90}, {**crf, "aq_mode": 0}, {**crf, "no_mbtree": True}, {"qp": 26, "aq_mode": 1}):
+        assert config(subme=10, **options).coding.subme == 10
+    for options in ({"qp": 26}, {**crf, "aq_mode": 0, "no_mbtree": True}, {**crf, "trellis": 0}, {**crf, "no_cabac": True}):
+        assert config(subme=10, **options).coding.subme == 9
+    limits = config(crf=23, qpmin=9, qpmax=40).coding
+    assert (limits.least_qp, limits.most_qp) == (9, 40)
 
 
 def test_tools_of_x264_override_a_preset():
