@@ -113,9 +113,7 @@ def _take(mb, slot, tried, residual):
 
 
 @closed_kernel
-def inter_residual_qp(
-    source, references, motion, quantiser, tools, least_qp, most_qp, row0, row1, rec, residual
-):
+def inter_residual_qp(source, references, motion, quantiser, tools, least_qp, most_qp, row0, row1, rec, residual):
     """inter_residual with the trellis of CABAC that also writes quantiser.qp, of macroblocks with levels.
 
     QPs that are tried are within least_qp and most_qp. Ties go to the smaller change, then to the higher QP.
