@@ -78,6 +78,8 @@ DEVICE void code_macroblock(const Scaling &all_scaling, const Second &list_1, co
   SHARED(uint16_t, ratios, WARPS<EITHER> * 16 * 32);
   SHARED(unsigned, levels_8x8, EITHER ? WARPS<EITHER> * 8 * 32 : 1);  // two a word; here and the prediction too, since registers are few
   SHARED(unsigned, prediction, EITHER ? WARPS<EITHER> * 4 * 32 : 1);
+  constexpr bool AGAIN = EITHER && Qps::ANY;  // the source is there too
+  SHARED(unsigned, original, AGAIN ? WARPS<EITHER> * 4 * 32 : 1);
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS<EITHER> + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
   if (mx >= mb_width) return;
   const int mb = my * mb_width + mx, mb_qp = load_before_the_wait(qp + mb);
@@ -121,6 +123,9 @@ DEVICE void code_macroblock(const Scaling &all_scaling, const Second &list_1, co
   unsigned *own_prediction = prediction + (EITHER ? (threadIdx.x >> 5) * 4 * 32 + lane : 0);
 #pragma unroll
   for (int i = 0; i < 4 && EITHER; i++) own_prediction[32 * i] = predicted[i];
+  unsigned *own_source = original + (AGAIN ? (threadIdx.x >> 5) * 4 * 32 + lane : 0);
+#pragma unroll
+  for (int i = 0; i < 4 && AGAIN; i++) own_source[32 * i] = source[i];
   BestQp best = {1ll << 60, mb_qp};
 #pragma unroll 1
   for (int turn_of_qp = 0;; turn_of_qp++) {  // one, or those of the QPs and that of the best one
@@ -132,8 +137,8 @@ DEVICE void code_macroblock(const Scaling &all_scaling, const Second &list_1, co
     int c[16];
 #pragma unroll
     for (int p = 0; p < 16; p++) {
-      const unsigned row = EITHER && Qps::ANY ? own_prediction[32 * (p >> 2)] : predicted[p >> 2];
-      c[p] = byte_of(source[p >> 2], p & 3) - byte_of(row, p & 3);
+      const unsigned row = AGAIN ? own_prediction[32 * (p >> 2)] : predicted[p >> 2];
+      c[p] = byte_of(AGAIN ? own_source[32 * (p >> 2)] : source[p >> 2], p & 3) - byte_of(row, p & 3);
     }
     const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], own_qp = luma ? qp_y : qp_c;
     const auto scaling = of_block(all_scaling, SCALING_SET, luma, plane);
@@ -323,7 +328,10 @@ DEVICE void code_macroblock(const Scaling &all_scaling, const Second &list_1, co
         for (int j = 0; j < 4; j++) s[j] = clip1(byte_of(row, j) + c[4 * i + j]);
         if (last) *reinterpret_cast<unsigned *>(rec + size_t(i) * stride) = pack4(s[0], s[1], s[2], s[3]);
 #pragma unroll
-        for (int j = 0; j < 4 && Qps::ANY; j++) error += (s[j] - byte_of(source[i], j)) * (s[j] - byte_of(source[i], j));
+        for (int j = 0; j < 4 && Qps::ANY; j++) {
+          const int left = s[j] - byte_of(AGAIN ? own_source[32 * i] : source[i], j);
+          error += left * left;
+        }
       }
     }
     if constexpr (Qps::ANY) {

@@ -5,6 +5,6 @@
 #define OF_LIST_1 (List1{ref_idx1, mv1, bi_weights, n_ref, n_ref1})
 #define OF_QPS (NearQps{chosen_qp, least_qp, most_qp})
 INTER_RESIDUAL(inter_residual_qp_b, false, true, FlatScaling{}, OF_LIST_1, OF_QPS, MORE, 32 * WARPS<false>)
-INTER_RESIDUAL(inter_residual_qp_b_8x8, true, true, FlatScaling{}, OF_LIST_1, OF_QPS, MORE, 32 * WARPS<true>, RESIDENT)
+INTER_RESIDUAL(inter_residual_qp_b_8x8, true, true, FlatScaling{}, OF_LIST_1, OF_QPS, MORE, 32 * WARPS<true>, RESIDENT_OF_QPS)
 INTER_RESIDUAL(inter_residual_qp_b_lists, false, true, (ListScaling{scaling, 0}), OF_LIST_1, OF_QPS, MORE SCALING, 32 * WARPS<false>)
-INTER_RESIDUAL(inter_residual_qp_b_8x8_lists, true, true, (ListScaling{scaling, 0}), OF_LIST_1, OF_QPS, MORE SCALING, 32 * WARPS<true>, RESIDENT)
+INTER_RESIDUAL(inter_residual_qp_b_8x8_lists, true, true, (ListScaling{scaling, 0}), OF_LIST_1, OF_QPS, MORE SCALING, 32 * WARPS<true>, RESIDENT_OF_QPS)

@@ -3,6 +3,13 @@
 #include "decisions/quantise.cuh"
 #include "residual/transform_choice.cuh"
 
+// Least blocks of a multiprocessor with the choice of the transform: with more the assembler spills registers
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define RESIDENT_OF_QPS 1
+#else
+#define RESIDENT_OF_QPS 2
+#endif
+
 // A macroblock has one QP
 struct OneQp {
   static constexpr bool ANY = false;
