@@ -68,9 +68,12 @@ def _levels_of(bits, category, coded, first, mb, n, levels):
 
 
 @helper
-def residual_bits(bits, mb, cbp, residual, block):
-    """Bits of the levels of macroblock mb and of coded_block_pattern, `cbp`; bits: of fill_choice_bits; block: int16[64]."""
-    levels, total = residual.levels.reshape(-1), np.int64(0)
+def residual_bits(bits, mb, cbp, residual, levels, block):
+    """Bits of the levels of macroblock mb and of coded_block_pattern, `cbp`; bits: of fill_choice_bits; block: int16[64].
+
+    levels: those of residual as int16[n].
+    """
+    total = np.int64(0)
     coded = np.int64(bits[MEANS]), np.int64(bits[MEANS + 1])
     for q in range(4):
         total += np.int64(bits[MEANS + 2 + (cbp >> q & 1)])
@@ -128,7 +131,8 @@ def inter_residual_qp(source, references, motion, quantiser, tools, least_qp, mo
     values, scratch, dc = np.zeros(16, np.int64), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kept, known = np.empty((N_QPS, N_CHOICE_BITS), np.int32), np.int64(0)
-    levels, total_coeff = np.zeros((2, N_LEVEL_BLOCKS, 16), np.int16), np.zeros((2, 24), np.uint8)
+    flat_levels, total_coeff = np.zeros(2 * N_LEVEL_BLOCKS * 16, np.int16), np.zeros((2, 24), np.uint8)
+    levels = flat_levels.reshape(2, N_LEVEL_BLOCKS, 16)
     transform_8x8, patterns = np.zeros(2, np.uint8), np.zeros(2, np.uint8)
     tried = Residual(levels, total_coeff, transform_8x8, patterns)
     for mb in range(row0 * mb_width, row1 * mb_width):
@@ -167,7 +171,7 @@ def inter_residual_qp(source, references, motion, quantiser, tools, least_qp, mo
                 slot = 1
                 break
             cost = _squared_error(source_mb, outs[slot], dc) * QP_DISTORTION[of_mb] >> 8
-            cost += residual_bits(bits, slot, cbp, tried, scratch)
+            cost += residual_bits(bits, slot, cbp, tried, flat_levels, scratch)
             if cbp:
                 cost += ONE_BIT * QP_CHANGE_BITS[change]
             if cost < best:
