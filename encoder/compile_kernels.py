@@ -28,8 +28,9 @@ _VARIANTS: tuple[OptionValues, ...] = (
     {"subme": 6, "profile": "baseline"}, {"subme": 6}, {"merange": 8}, {"weightp": 1}, {"aq_mode": 1}, {"bframes": 1},
     {"bframes": 1, "subme": 6}, {"bframes": 1, "subme": 6, "no_cabac": True}, {"bframes": 1, "merange": 8},
     {"bframes": 1, "me": "hex"}, {"bframes": 1, "bits_by_kind": True}, {"intra_refresh": True, "keyint": SHORTEST_CYCLE},
+    {"subme": 10, "aq_mode": 1}, {"bframes": 1, "subme": 10, "aq_mode": 1},
     *({"bframes": bframes, "cqm": "jvt", **more} for bframes in (0, 1)
-      for more in ({}, {"subme": 6}, {"subme": 6, "no_cabac": True})),
+      for more in ({}, {"subme": 6}, {"subme": 6, "no_cabac": True}, {"subme": 10, "aq_mode": 1})),
 )  # fmt: skip
 _COLLECT = 8.0  # seconds between collections of garbage in a process that compiles
 _STEADY = {"qp": 26, "bframes": 0}  # of the variants but for the first, so that each is of few kernels

@@ -29,15 +29,15 @@ _EACH = 5.0  # seconds between lines of the counter
 # Seconds that a kernel takes, by its name, on one core of a server: the longest begin, and the sum is the first estimate
 _SECONDS = {
     "intra": 14.0, "write_slices": 9.0, "rd_candidates": 7.0, "rd_decision": 7.0, "mode_decision": 4.0,
-    "rd_candidates_b": 4.0, "inter_residual": 4.0, "mode_decision_b": 3.4, "_search_rows": 2.3,
+    "rd_candidates_b": 4.0, "inter_residual": 4.0, "inter_residual_qp": 4.0, "mode_decision_b": 3.4, "_search_rows": 2.3,
     "intra_estimate": 2.3, "bipredict": 2.2, "_refine_rows": 2.2, "deblock": 2.0, "lookahead_search": 1.5,
     "lookahead_intra": 1.3, "_rounds": 1.2,
 }  # fmt: skip
 _OTHERS = 0.5  # seconds of any other
 # Kernels that take half the time in a process that has compiled another one, whose helpers they share
 _AFTER = {
-    "inter_residual": "intra", "rd_candidates_b": "rd_candidates", "mode_decision_b": "mode_decision",
-    "bipredict": "mode_decision",
+    "inter_residual": "intra", "inter_residual_qp": "intra", "rd_candidates_b": "rd_candidates",
+    "mode_decision_b": "mode_decision", "bipredict": "mode_decision",
 }  # fmt: skip
 _ready: set[str] = set()  # sets of options, as text, whose kernels were looked for in this process
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..jit.cache_folder import CacheFolder, find_cache_folder
 from ..jit.numba_free import cached_modules
-from ..scheduler.stages import BY_BITS, CPU, SEARCHES, files, load_launchers
+from ..scheduler.stages import BY_BITS, BY_QP, CPU, SEARCHES, files, load_launchers
 from .settings.config import Config
 from .settings.option_types import OptionValues
 from .settings.resolve import SHORTEST_CYCLE
@@ -20,7 +20,7 @@ _CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bframes", "b_adapt",
 _ON_DEMAND = {
     "search/pattern_search", "search/step_search", "search/neighbour_vectors", "decide/rd_candidates",
     "decide/rd_candidates_b", "decide/rd_decision", "inter/weighting", "quantiser/decoded_qp",
-    "intra/intra_refresh",
+    "intra/intra_refresh", "residual/inter_residual_qp",
 }  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def _needed(config: Config) -> set[str]:
         ("decide/rd_candidates", by_bits and coding.cabac),
         ("decide/rd_candidates_b", by_bits and coding.cabac and coding.has_b_frames),
         ("decide/rd_decision", by_bits and not coding.cabac), ("inter/weighting", coding.weightp),
-        ("inter/explicit_weights", coding.weightp),
+        ("inter/explicit_weights", coding.weightp), ("residual/inter_residual_qp", coding.subme >= BY_QP),
         ("intra/intra_refresh", coding.refresh_cycle > 0),
         ("quantiser/decoded_qp", coding.aq_mode > 0 or rate.mbtree),
         ("source/ac_energy", coding.aq_mode > 0), ("quantiser/aq_offsets", coding.aq_mode > 0),

@@ -271,7 +271,7 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
     ArrayRow("cr", REFERENCE, CHROMA._replace(padded=True), Sample, "Cr"),
 ))  # fmt: skip
 
-_PREDICTED = dict.fromkeys(("rd_candidates", "rd_candidates_b", "inter_residual"), ALL_ROWS)
+_PREDICTED = dict.fromkeys(("rd_candidates", "rd_candidates_b", "inter_residual", "inter_residual_qp"), ALL_ROWS)
 _PREDICTED_LUMA = {"bipredict": ALL_ROWS, **_PREDICTED}
 SEARCHES = ("full_search", "pattern_search", "step_search")  # one of these
 _VECTORS = dict.fromkeys(("subpel_refine", "neighbour_vectors", "neighbour_vectors_again"), ALL_ROWS)
@@ -310,6 +310,8 @@ CONSTANTS = {
     "max_mv_y": "limit of vertical vectors, samples (Table A-1)",
     "subme": "the option",
     "intra_subme": "the same of the stage intra; with intra refresh below true costs of P frames, so that modes are given",
+    "least_qp": "limits of QP_Y, by the options qpmin and qpmax",
+    "most_qp": "the other one",
     "partition_mask": "sizes of partitions, bits of scheduler/frames/loop.py",
     "trellis": "the option",
     "transform_8x8_mode": "transform_8x8_mode_flag, None without CABAC too, see CodingTools in cpu_simd/bundles.py",

@@ -41,7 +41,7 @@ class CodingSettings(NamedTuple):
     max_mv_y: int  # vectors stay in [-max_mv_y, max_mv_y - 0.25]
     max_mvs_per_2mb: int  # Table A-1: most vectors of two macroblocks; 0: no limit
     partitions: frozenset[str]  # of p8x8, p4x4, i8x8, i4x4
-    subme: int  # 0 to 7: accuracy of vectors and of decisions
+    subme: int  # 0 to 10: accuracy of vectors and of decisions
 
     # ---- residual and bits
     cabac: bool  # entropy_coding_mode_flag
@@ -49,6 +49,8 @@ class CodingSettings(NamedTuple):
     chroma_qp_offset: int  # chroma_qp_index_offset
     scaling_lists: tuple[tuple[int, ...], ...]  # six of 4x4 and two of 8x8 blocks, in scan order
     trellis: int  # 0 or 1
+    least_qp: int  # limits of QP_Y, of qpmin and qpmax
+    most_qp: int
     psy_rd: float  # strength; 0: none
     deadzone_inter: int  # 1 / 64 of a step, on both sides of zero
     deadzone_intra: int

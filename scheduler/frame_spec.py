@@ -8,6 +8,8 @@ from ..cpu_simd.layout import AVERAGE, LUMA_WEIGHTED, MOST_WEIGHTED
 MOST_ENTRIES = 16  # of RefPicList0 (7.4.3)
 MOST_DUPLICATES = MOST_WEIGHTED - 1
 I, P, B = "I", "P", "B"  # frame types: the slice type of all slices (Table 7-6)
+REQUEST = "request"  # qp_by: the user asks for this QP
+FIXED_QPS, CHOSEN_QPS = 1, 2  # of FrameSpec.qp_varies
 NEEDED, MOST_NEEDED = 2, 3  # nal_ref_idc of reference frames, and of IDR frames
 
 
@@ -60,7 +62,7 @@ class FrameSpec(NamedTuple):
     delay                         frames by which decoding runs ahead of display (max_num_reorder_frames)
     is_weighted                   whether bi-prediction has implicit weights (weighted_bipred_idc 2)
     references_before             the references before this frame, latest in display order first; in streams with B frames
-    mb_qp                         uint8[n_mb] as bytes: QP_Y of each macroblock; empty: SliceQPY of all
+    mb_qp                         uint8[n_mb] as bytes: QP_Y of each macroblock, by subme 10 a start; empty: SliceQPY of all
     qp_by                         what the QP follows from, for statistics
     cost                          of the source frame by its type, as the lookahead finds it; 0: unknown
     is_qp_requested               whether the user asks for the QP, which no rate control changes
@@ -106,6 +108,13 @@ class FrameSpec(NamedTuple):
         for name, value in fields.items():
             values[_INDICES[name]] = value
         return tuple.__new__(FrameSpec, values)
+
+    @property
+    def qp_varies(self) -> int:
+        """Whether macroblocks have QPs of their own: 0, FIXED_QPS where the user asks for one, else CHOSEN_QPS."""
+        if not self.mb_qp:
+            return 0
+        return FIXED_QPS if self.qp_by == REQUEST else CHOSEN_QPS
 
     @property
     def luma_weighted(self) -> tuple[int, ...]:

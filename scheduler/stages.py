@@ -24,6 +24,7 @@ from importlib import import_module
 from ..cuda_src.runtime.array import Stream
 from ..process import cached_property
 from .bundles import Getter, State, getters, members
+from .frame_spec import CHOSEN_QPS
 
 Kernel = Callable[..., None]  # with the arguments of a stage
 
@@ -36,6 +37,7 @@ _SPAN = {SLICES: _OF_SLICES, SLICE_TICKETS: _OF_SLICES, FRAME: (), ROWS: _OF_ROW
 MAIN, SIDE, H2D, D2H = "main", "side", "upload", "download"  # streams of a GPU
 CPU, CUDA = "cpu_simd", "cuda_src"
 SEARCHES = {"fsbm": "full_search", "step": "step_search"}  # stages by --me; of others pattern_search
+BY_QP = 10  # lowest subme with QPs of macroblocks by rate and distortion
 BY_BITS = 6  # lowest subme with mode decision by bits: rd_candidates with CABAC, rd_decision with CAVLC
 
 
@@ -54,7 +56,8 @@ class Stage:
     only: str = ""  # the only folder that has the stage; empty: both have it
     deferred: bool = False  # on the CPU it runs in a task, concurrently with the loop of later frames
     optional: bool = False  # options decide whether frames have it; so do tuning files
-    unplanned: bool = False  # frames decide: plans and tuning files leave it out, and it runs where extend_luma does
+    unplanned: bool = False  # frames decide: plans and tuning files leave it out
+    runs_as: str = "extend_luma"  # the stage whose devices and rows an unplanned one has
 
     @property
     def span(self) -> tuple[str, ...]:
@@ -222,6 +225,11 @@ TABLE = (
         "inter_residual", "residual/inter_residual.inter_residual", ROWS, "8.4, 8.5",
         "source references RW,R,RW,RW,RW,RW:motion quantiser tools row0 row1 W:rec W:residual",
     ),
+    Stage(  # in place of inter_residual, of frames whose macroblocks have QPs that it may change
+        "inter_residual_qp", "residual/inter_residual_qp.inter_residual_qp", ROWS, "8.4, 8.5",
+        "source references RW,R,RW,RW,RW,RW:motion RW,R,R,R:quantiser tools least_qp most_qp row0 row1 W:rec W:residual",
+        optional=True, unplanned=True, runs_as="inter_residual",
+    ),
     Stage(
         "explicit_motion", "inter/explicit_motion.explicit_motion", EVEN, "8.4.1.2.2",
         "RW,RW,R,R,R,R:motion colocated_still slice_first_mb mb_width row0 row1",
@@ -323,6 +331,7 @@ _B_KERNELS = {
         "lookahead/lookahead",
     },
 }  # fmt: skip
+_RARE = {"residual/inter_residual_qp"}  # files of CUDA kernels that few streams need: loaded by their first launch
 ENTROPY_STAGE = "write_slices"  # of each frame: writes its slice data
 
 
@@ -333,7 +342,7 @@ def files(folder: str, has_b_frames: bool = False) -> set[str]:
     """
     names = {stage.function.split(".")[0] for stage in TABLE if stage.only in ("", folder)}
     if folder == CUDA:
-        names = names.union(*(MORE_KERNELS.get(name, ()) for name in names))
+        names = names.union(*(MORE_KERNELS.get(name, ()) for name in names)) - _RARE
     return names | _B_KERNELS[folder] if has_b_frames else names - _B_KERNELS[folder]
 
 
@@ -362,7 +371,7 @@ def frame_steps(
     n_ref1: int = 0,
     is_reference: bool = True,
     b_stream: bool = False,
-    qp_varies: bool = False,
+    qp_varies: int = 0,
     refreshes: bool = False,
 ) -> list[tuple[tuple[str, ...], int]]:
     """The steps of a frame, in order: (stages of a step, entry of both lists that they search or -1).
@@ -370,8 +379,7 @@ def frame_steps(
     n_ref, n_ref1: entries of RefPicList0, 0 for an I frame, and of RefPicList1, which follow these; for_download: GPU stages
     that prepare results for the download, after the stages that the loop waits for: ENTROPY_STAGE unless it is deferred;
     weighted: the entries with weights of luma; is_reference: whether another frame reads borders, half samples and, where
-    b_stream says that there are B frames, motion; qp_varies: whether macroblocks have QPs of their own;
-    refreshes: whether a bar of macroblocks is intra.
+    b_stream says that there are B frames, motion; qp_varies: see FrameSpec; refreshes: whether a bar of macroblocks is intra.
     mark_skipped may run after deblock, which treats P_Skip as P_16x16. On a GPU the stages that the next frame needs are
     started first; consecutive stages of one stream need fewer driver calls.
     """
@@ -385,6 +393,7 @@ def frame_steps(
     steps: list[tuple[tuple[str, ...], int]] = []
     search = ("search_centre", SEARCHES.get(me, "pattern_search"), "subpel_refine")
     by_cost = subme >= BY_BITS and cabac
+    residual = "inter_residual_qp" if subme >= BY_QP and qp_varies == CHOSEN_QPS else "inter_residual"
     for ref in range(n_ref + n_ref1):
         if ref in weighted:
             steps.append((("weight_reference",), ref))
@@ -401,10 +410,10 @@ def frame_steps(
         steps.append((search_end, ref))
     if n_ref1:
         steps += [(("bipredict",), -1), *([(("rd_candidates_b",), -1)] if by_cost else [])]
-        steps += [(("mode_decision_b",), -1), (("inter_residual",), -1), (("explicit_motion",), -1)]
+        steps += [(("mode_decision_b",), -1), ((residual,), -1), (("explicit_motion",), -1)]
     elif n_ref:
         steps.append((("rd_decision" if subme >= BY_BITS and not cabac else "mode_decision",), -1))
-        steps += [*([(("intra_refresh",), -1)] if refreshes else []), (("inter_residual",), -1)]
+        steps += [*([(("intra_refresh",), -1)] if refreshes else []), ((residual,), -1)]
     return [
         *steps,
         (("intra",), -1),

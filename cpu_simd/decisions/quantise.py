@@ -1,7 +1,9 @@
 """Numbers of residuals: dead zones, rdo_quant, trellis, transform_choice, what is dropped."""
 
+import numpy as np
+
 from ...standard.sample_format import BIT_DEPTH, MB_SAMPLES
-from .common import CHOICE_LAMBDA
+from .common import CHOICE_LAMBDA, N_QP
 
 # ---- residuals
 # Dead zones as what is added before levels are rounded down, in 1 / ROUNDING of a step: levels are rounded up from
@@ -39,3 +41,11 @@ UNREACHABLE = 1 << 29  # cost of a node that no choice reaches
 CHOICE_MOST_RATIO = 2047  # ratios of a coefficient to the step, in 1 / 64, are not squared above this
 CHOICE_NEAR = 5  # costs of both transforms are near if they differ by one part in 2^CHOICE_NEAR
 CHOICE_DISTORTION = round(16 / CHOICE_LAMBDA)  # a squared error of (step / 64)^2 in units of 1 / 256^2 bit
+
+# ---- inter_residual_qp
+QP_REACH = 2  # QPs are tried that are at most so far from that of the macroblock
+# By the change of the macroblock's QP, from -QP_REACH on: the squared step in 1 / 256 of that before; bits of the change
+QP_FACTOR = np.array([round(256 * 2 ** (change / 3)) for change in range(-QP_REACH, QP_REACH + 1)], np.int64)
+QP_CHANGE_BITS = np.array([3, 2, 0, 2, 3], np.int64)
+# By QP: a squared error of 1 in units of 1 / 256^2 bit, where a bit costs 0.13 squared steps. Found by experiment
+QP_DISTORTION = np.array([round(65536 / (0.13 * 2 ** ((qp - 4) / 3))) for qp in range(N_QP)], np.int64)

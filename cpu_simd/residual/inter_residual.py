@@ -195,7 +195,7 @@ def code_inter(mb, buffers, q, chroma_q, may_be_8x8, rounding, residual):
 
 
 @helper
-def _clear_motion(mb, ref_idx, mv):
+def clear_motion(mb, ref_idx, mv):
     """The motion of one list of an intra macroblock."""
     for k in range(4):
         ref_idx[mb, k] = -1
@@ -253,6 +253,6 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
             continue
         if pcm_is_cheaper(mb, has_scaling_lists, residual) or leaves_16_bits(mb, q, q_c, scaling, buffers, residual):
             mb_type[mb] = I_PCM
-            _clear_motion(mb, motion.ref_idx, motion.mv)
+            clear_motion(mb, motion.ref_idx, motion.mv)
             if references.n_ref1:
-                _clear_motion(mb, motion.ref_idx1, motion.mv1)
+                clear_motion(mb, motion.ref_idx1, motion.mv1)

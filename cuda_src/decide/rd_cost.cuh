@@ -54,12 +54,8 @@ DEVICE ChromaCost chroma_of(const Scaling &scaling, const BlockCost &ac, int dc_
   const int value = hadamard_2x2(dc_of, lane), level = abs(quantise_dc(scaling, value, qp_c, fraction_of(DEAD_ZONE_INTER)));
   const int ratio = int(unsigned(abs(value)) * unsigned(scaling.dc_multiplier(qp_c)) >> (10 + qp_c / 6 - scaling.finer()));
   const int dropped = min(ratio, CHOICE_MOST_RATIO), kept = min(abs(ratio - 64 * level), CHOICE_MOST_RATIO);
-  const unsigned all_coded = __ballot_sync(FULL_WARP, active && level), all_larger = __ballot_sync(FULL_WARP, active && level > 1);
-  const unsigned coded = all_coded >> (lane & ~3) & 15, larger = all_larger >> (lane & ~3) & 15, after = ~1u << (lane & 3);
-  const int i = lane & 3, last = 31 - __clz(int(coded)), larger_after = __popc(larger & after);
-  int of_dc = i == 0 ? mean_bits(m.bits + AT_CODED_3, coded != 0) : 0;
-  if (i <= last && i < 3) of_dc += position_bits(m.bits[AT_SIGNIFICANT_3 + i], m.bits[AT_LAST_3 + i], level, i == last);
-  if (level) of_dc += magnitude_bits(m.bits + AT_LEVEL_3, level, __popc(coded & after) - larger_after, larger_after);
+  const bool any_dc = __any_sync(FULL_WARP, active && level);
+  const int of_dc = dc_share(level, active, m.bits, lane);
   const auto sum = [&](int v) { return (long long)(__reduce_add_sync(FULL_WARP, active ? v : 0)); };
   const long long ac_none = sum(ac.dropped), ac_some = sum(ac.kept), dc_none = sum(dropped * dropped), dc_some = sum(kept * kept);
   const long long ac_bits = sum(ac.bits), all_dc_bits = sum(of_dc);
@@ -68,7 +64,7 @@ DEVICE ChromaCost chroma_of(const Scaling &scaling, const BlockCost &ac, int dc_
   ChromaCost cost;
   cost.without = (ac_none + dc_none) * weight >> 16;
   cost.best = cost.without + mean_bits(any, false);
-  if (all_coded) {
+  if (any_dc) {
     const long long with_dc = ((ac_none + dc_some) * weight >> 16) + all_dc_bits + mean_bits(any, true) + mean_bits(any + 4, false);
     cost.best = lesser(cost.best, with_dc);
   }

@@ -28,10 +28,10 @@ DEVICE void quantise_with_ratios(const Scaling &scaling, const int *c, int qp, i
 }
 
 // Levels of the luma by the 8x8 transform. rows: coefficients of forward_8x8; words: levels with their ratios that lanes k < 16 send,
-// 0 in the others; ratios: what the choice of levels needs, uint16[16 * 32] in shared memory, [i * 32] the own ones
+// 0 in the others; ratios: what the choice of levels needs, uint16[16 * 32] in shared memory, [i * 32] the own ones; factor: the trellis's
 template <class Scaling>
 DEVICE void quantise_8x8(const Scaling &scaling, const int *rows, int qp, Choice how, int dead_zone, int *words, uint16_t *ratios, const Scratch &scratch,
-                         int lane) {
+                         int lane, int factor = TRELLIS_INTER) {
   int x[8];
   const auto quantiser = row_quantiser(scaling, SCALING_SET, qp, how != AS_ROUNDED ? fraction_of(DEAD_ZONE_NEAREST) : dead_zone, lane & 7);
 #pragma unroll
@@ -64,7 +64,7 @@ DEVICE void quantise_8x8(const Scaling &scaling, const int *rows, int qp, Choice
   if (how == TRELLIS) {
     __syncwarp();
     Long path = choose_levels_8x8<true>(ratios - lane, scratch.bits, contexts_8x8(scratch.bits),
-                                        scaling.cost_8x8(TRELLIS_INTER * TRELLIS_8x8 >> 2, SCALING_SET), lane);
+                                        scaling.cost_8x8(factor * TRELLIS_8x8 >> 2, SCALING_SET), lane);
     path = path_of_lane(path, 8 * ((lane >> 2 & 2) | (lane >> 1 & 1))) >> ((lane >> 1 & 2) | (lane & 1));
 #pragma unroll
     for (int i = 0; i < 16; i++) {

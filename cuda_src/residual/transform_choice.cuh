@@ -109,16 +109,15 @@ DEVICE CodedAs coded_as(bool is_8x8, bool chroma) {
   return {AT_SIGNIFICANT_2, AT_LAST_2, AT_LEVEL_2, ZEROS_2, 15};
 }
 
-// Bits of residual_block_cabac() of the lane's 4x4 block, or its share of those of its quadrant's 8x8 block; 0 without levels.
-// sizes: magnitudes of the levels, uint16 in shared memory, [i * 32] that of position i
-DEVICE int level_bits(const uint16_t *sizes, const Masks &masks, bool is_8x8, bool chroma, int quarter, const unsigned *bits) {
-  Masks_8x8 m = {masks, {0, 0}};
-  if (is_8x8) m = masks_of_quadrant(masks, quarter);
+// Bits of levels of the lane's 4x4 block, or its share of those of its quadrant's 8x8 block. coded: mask of its levels; m: masks of the whole
+// block; sizes: as in level_bits
+DEVICE int bits_of_levels(const uint16_t *sizes, unsigned coded, const Masks_8x8 &m, bool is_8x8, bool chroma, int quarter,
+                          const unsigned *bits) {
   const CodedAs as = coded_as(is_8x8, chroma);
   const int last = m.high.coded ? 63 - __clz(int(m.high.coded)) : 31 - __clz(int(m.low.coded));
   int total = last >= 0 && (!is_8x8 || quarter == 0) ? int(bits[as.zeros + min(last + 1, as.end)]) : 0;  // as if all up to the last were zeros
 #pragma unroll 1
-  for (unsigned rest = masks.coded; rest; rest &= rest - 1) {
+  for (unsigned rest = coded; rest; rest &= rest - 1) {
     const int i = __ffs(int(rest)) - 1, at = is_8x8 ? 4 * i + quarter : i;
     const bool upper = at > 31;
     const unsigned after = ~1u << (at & 31);  // what is coded before it
@@ -131,6 +130,25 @@ DEVICE int level_bits(const uint16_t *sizes, const Masks &masks, bool is_8x8, bo
     total += bin_bits(flag, true) - bin_bits(flag, false) + bin_bits(bits[as.last + (increments >> 4)], at == last);
   }
   return total;
+}
+
+// Bits of residual_block_cabac() of the lane's 4x4 block, or its share of those of its quadrant's 8x8 block; 0 without levels.
+// sizes: magnitudes of the levels, uint16 in shared memory, [i * 32] that of position i
+DEVICE int level_bits(const uint16_t *sizes, const Masks &masks, bool is_8x8, bool chroma, int quarter, const unsigned *bits) {
+  Masks_8x8 m = {masks, {0, 0}};
+  if (is_8x8) m = masks_of_quadrant(masks, quarter);
+  return bits_of_levels(sizes, masks.coded, m, is_8x8, chroma, quarter, bits);
+}
+// The lane's share of the bits of its chroma DC block with coded_block_flag; level: of the DC of the lane's block; active: whether it is chroma
+DEVICE int dc_share(int level, bool active, const unsigned *bits, int lane) {
+  const int size = abs(level), i = lane & 3;
+  const unsigned all_coded = __ballot_sync(FULL_WARP, active && size), all_larger = __ballot_sync(FULL_WARP, active && size > 1);
+  const unsigned coded = all_coded >> (lane & ~3) & 15, larger = all_larger >> (lane & ~3) & 15, after = ~1u << i;
+  const int last = 31 - __clz(int(coded)), larger_after = __popc(larger & after);
+  int total = i == 0 ? mean_bits(bits + AT_CODED_3, coded != 0) : 0;
+  if (i <= last && i < 3) total += position_bits(bits[AT_SIGNIFICANT_3 + i], bits[AT_LAST_3 + i], size, i == last);
+  if (size) total += magnitude_bits(bits + AT_LEVEL_3, size, __popc(coded & after) - larger_after, larger_after);
+  return active ? total : 0;
 }
 
 DEVICE int sum_of_quadrant(int v) {

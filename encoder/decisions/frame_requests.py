@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from ...scheduler.frame_spec import B, FrameSpec, I, P
+from ...scheduler.frame_spec import REQUEST, B, FrameSpec, I, P
 from ..settings.config import Config
 from ..settings.frame_requests import IDR, Request
 from ..settings.groups import RateSettings
@@ -10,7 +10,7 @@ from .fixed_point import LOG2_SHIFT, QP_SHIFT, log2_of, scaled
 
 _STEP = 6  # QPs that double the quantiser step
 _NOTHING = Request()
-REQUEST, ZONE = "request", "zone"  # FrameSpec.qp_by
+ZONE = "zone"  # FrameSpec.qp_by
 _WHY = {
     IDR: "--keyint asks for it",
     P: "at most --bframes B frames follow one another, and none stands before an I frame or at the end",

@@ -24,6 +24,7 @@ from .resolve import (
     resolve_psy,
     resolve_qps,
     resolve_refresh,
+    resolve_subme,
     resolve_types,
     with_rate_factor,
 )
@@ -93,6 +94,7 @@ class Config(NamedTuple):
         resolve_refresh(values, options)
         resolve_qps(values, options)
         resolve_profile(values, options)
+        resolve_subme(values)
         resolve_psy(values, options)
         check_pass(values, options)
         values["bits_by_kind"] = values["bits_by_kind"] or values["pass_"] in WRITING
@@ -114,6 +116,8 @@ class Config(NamedTuple):
             "pad": -(-(values["merange"] + _BORDER) // _PAD_UNIT) * _PAD_UNIT,
             "level_idc": level.level_idc,
             "max_mv_y": level.max_vmv_r,
+            "least_qp": values["qpmin"],
+            "most_qp": values["qpmax"],
             "max_mvs_per_2mb": level.max_mvs_per_2mb,
             "dpb_frames": dpb_frames(values["ref"], values["bframes"], values["b_pyramid"]),
             "max_num_reorder_frames": reordered_frames(values["bframes"], values["b_pyramid"]),

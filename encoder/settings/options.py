@@ -282,8 +282,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("merange", "Analysis", read_int, 16, "range of the motion search in samples (more = slower)", "INT", 4, 64),
     Option("subme", "Analysis", read_int, 6, "vectors and mode decision (higher = slower): 0 whole samples; 1 half; 2 "
            "quarter; 3 quarter by SATD; 4 half too by SATD; 5 for all partitions; 6 modes by rate and distortion "
-           "(without CABAC only on a CPU); 7 vectors too; 8 those of all partitions, 9 in B frames too (both with CABAC)",
-           "INT", 0, 9, short="m"),
+           "(without CABAC only on a CPU); 7 vectors too; 8 those of all partitions, 9 in B frames too; 10 QPs of "
+           "macroblocks too (8 to 10 with CABAC; 10 with --trellis 1 and --aq-mode or the macroblock tree, else 9)",
+           "INT", 0, 10, short="m"),
     Option("trellis", "Analysis", read_int, 1, "1: trellis quantisation, levels by rate and distortion (slower; in I "
            "frames only with CABAC). 0: rounding with a dead zone", "INT", 0, 1, short="t"),
     Option("psy_rd", "Analysis", read_psy_rd, 0.0, "psy-RD: how much texture is kept at the cost of PSNR; 0 = off. RD, "

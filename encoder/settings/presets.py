@@ -13,7 +13,7 @@ PRESETS: dict[str, OptionValues] = {
     "medium": {"merange": 16, "partitions": "all", "weightp": 2},
     "slow": {"ref": 3, "subme": 7, "bframes": 5},
     "slower": {"ref": 4, "bframes": 8, "b_adapt": 2, "subme": 9},
-    "veryslow": {"ref": 6, "b_pyramid": "dyadic"},
+    "veryslow": {"ref": 6, "b_pyramid": "dyadic", "subme": 10},
     "placebo": {"ref": 8, "merange": 32},
 }
 # Those of a preset or a tune give way to x264's --cabac, --8x8dct, --weightb, --mbtree

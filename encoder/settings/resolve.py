@@ -6,6 +6,7 @@ A step takes `values`, every option with its value or default, which it changes,
 from collections.abc import Mapping
 from itertools import product
 
+from ...scheduler.stages import BY_QP
 from ...standard.levels import Level
 from ..errors import OptionError
 from .levels import choose_level
@@ -146,6 +147,12 @@ def resolve_profile(values: OptionValues, options: OptionValues) -> None:
     values["transform_8x8_mode"] = values["profile"] == "high" and not without_8x8
     if not values["transform_8x8_mode"]:
         values["partitions"] -= {"i8x8"}
+
+
+def resolve_subme(values: OptionValues) -> None:
+    """QPs by rate and distortion need CABAC, the trellis, and QPs of macroblocks; without these subme is BY_QP - 1."""
+    if not (values["cabac"] and values["trellis"] and (values["aq_mode"] or values["mbtree"])):
+        values["subme"] = min(values["subme"], BY_QP - 1)
 
 
 def resolve_types(values: OptionValues, options: OptionValues) -> None:

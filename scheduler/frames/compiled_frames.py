@@ -53,7 +53,7 @@ class CompiledFrames:
         if not isinstance(executor, Executor) or executor.is_compared or isinstance(frame, HostFrame):
             return False
         spec = frame.spec
-        traits = spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp), bool(spec.refresh)
+        traits = spec.duplicates, spec.luma_weighted, spec.is_reference, spec.qp_varies, bool(spec.refresh)
         frame_key = executor.threads, len(spec.list0), len(spec.list1), *traits
         bound_key = frame_key, binding.key
         bound = self._bound.get(bound_key)
@@ -118,7 +118,7 @@ def steps_of(
 ) -> list[tuple[tuple[str, ...], int]]:
     """See frame_steps."""
     options = settings.me, for_download, settings.subme, settings.cabac, spec.luma_weighted
-    traits = spec.is_reference, settings.has_b_frames, bool(spec.mb_qp), bool(spec.refresh)
+    traits = spec.is_reference, settings.has_b_frames, spec.qp_varies, bool(spec.refresh)
     return frame_steps(spec.n_ref, *options, spec.n_ref1, *traits)
 
 

@@ -39,7 +39,7 @@ def constants(settings: CodingSettings, constant: Callable[[np.ndarray], A]) -> 
         "alpha_offset": 2 * settings.deblock_alpha, "beta_offset": 2 * settings.deblock_beta,
         "disable_idc": settings.disable_deblocking_idc,
         "slice_first_mb": constant(_slice_first_mb(settings)), "slice_starts": constant(_slice_starts(settings)),
-        "mb_ends": None,
+        "mb_ends": None, "least_qp": settings.least_qp, "most_qp": settings.most_qp,
         "scaling": constant(_scaling(settings)),
     }  # fmt: skip
 

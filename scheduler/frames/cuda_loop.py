@@ -95,7 +95,7 @@ class CudaLoop(Loop):
             return device_frame
         placeholders = self.placeholders
         recording_key = (
-            stream, n_ref, n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, bool(spec.mb_qp),
+            stream, n_ref, n_ref1, spec.duplicates, spec.luma_weighted, spec.is_reference, spec.qp_varies,
             bool(spec.refresh), source is None, handles is None, frame.keep_reconstruction, frame.pending_fence is None,
         )  # fmt: skip
         upload = frame.upload if handles is None else frame.buffer.numbers

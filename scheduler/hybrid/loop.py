@@ -144,7 +144,7 @@ class HybridLoop:
             spec.is_reference,
             entries,
             after,
-            bool(spec.mb_qp),
+            spec.qp_varies,
             bool(spec.refresh),
         )
 

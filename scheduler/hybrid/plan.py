@@ -128,9 +128,9 @@ class Plan:
         return row0, row0 + rows[k]
 
     def spans(self, stage: str) -> list[tuple[int, int, int]]:
-        """(device, row0, row1) of all devices that take rows. An unplanned stage runs where extend_luma does."""
+        """(device, row0, row1) of all devices that take rows. An unplanned stage runs as another one."""
         if stage in STAGES and STAGES[stage].unplanned:
-            stage = "extend_luma"
+            stage = STAGES[stage].runs_as
         if stage not in self.rows:
             raise ValueError(f"{stage}: a step of frames that has no rows in this plan (docs/kernels.md, How to add a stage)")
         return [(k, *self.span(stage, k)) for k, rows in enumerate(self.rows[stage]) if rows]

@@ -47,7 +47,7 @@ class FrameTraits:
     numbers of the residency before the frame: `entries` of both lists, None: 0, 1, ... in list 0; `after`: those that are
     held after it, which then have the numbers 0, 1, ...; CURRENT: this frame; None: it and the first ones before it, `limit`
     together.
-    qp_varies: whether macroblocks have QPs of their own, which lie on the host at first; refreshes: see frame_steps.
+    qp_varies: see FrameSpec; QPs of macroblocks lie on the host at first; refreshes: see frame_steps.
     then: the frames that follow it before the next one with its traits, for predictions.
     """
 
@@ -66,7 +66,7 @@ class FrameTraits:
     is_reference: bool = True
     entries: tuple[int, ...] | None = None
     after: tuple[int, ...] | None = None
-    qp_varies: bool = False
+    qp_varies: int = 0
     refreshes: bool = False
     then: tuple["FrameTraits", ...] = ()
 

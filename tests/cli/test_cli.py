@@ -232,7 +232,7 @@ USAGE = [
      "not available: --qblur (rate control has no such setting; --lenient leaves it out); --8x8dct (the 8x8 transform is a "
      "tool of High profile, see --profile and --no-8x8dct; --lenient leaves it out); unknown option '--qq' (see"),
     (("encode", "{clip}", "o", "--open-gop"), "--open-gop is not available: GOPs are closed; --lenient leaves it out (see"),
-    (("encode", "{clip}", "o", "--subme", "12"), "--subme 12: not in 0..9 (--lenient takes 9) (see"),
+    (("encode", "{clip}", "o", "--subme", "12"), "--subme 12: not in 0..10 (--lenient takes 10) (see"),
     (("encode", "-o", "o"), "--output o: IN is missing"), (("encode", "{clip}", "-o"), "--output needs a value"),
     (("encode", "-o", "o", "--batch", "l"), "takes the place of IN and OUT, and there is o"),
     (("encode", "{clip}", "o", "--log-level"), "--log-level needs a value"),

@@ -61,8 +61,8 @@ def test_words_of_x264_that_are_none_here_are_listed():
     ("--psy-rd 1.0:0.15 -o o.264 clip_18x16.yuv", ["--psy-rd 1.0:0.15 acts as 1: the trellis has no psy-RD"], ["o.264"]),
     ("--asm AVX2 --lookahead-threads 2 --sliced-threads -o o.264 clip_18x16.yuv", ["--asm has no effect: the variable",
      "--lookahead-threads has no effect: the lookahead", "--sliced-threads has no effect: frames have"], ["o.264"]),
-    ("--lenient --subme 10 --trellis 2 --direct auto --me tesa --open-gop clip_18x16.yuv o.264",
-     ["--subme 10: 9 is taken, the nearest", "--trellis 2: 1 is taken", "--direct is left out: ", "--me tesa: esa is taken",
+    ("--lenient --subme 11 --trellis 2 --direct auto --me tesa --open-gop clip_18x16.yuv o.264",
+     ["--subme 11: 10 is taken, the nearest", "--trellis 2: 1 is taken", "--direct is left out: ", "--me tesa: esa is taken",
       "--open-gop is left out: GOPs are closed"], ["o.264"]),
     ("--asm AVX2 --quiet -o o.264 clip_18x16.yuv", [], ["o.264"]),
     ("-o o.264.part clip_18x16.yuv", [], ["o.264.part"]), ("-o out --muxer raw clip_18x16.yuv", [], ["out"]),
@@ -160,7 +160,7 @@ def test_batches_tell_once_what_acts_otherwise(fake, tmp_path, capfd):
     (tmp_path / "list").write_text("clip_18x16.yuv a.264\nclip_18x16.yuv b.264\n")
     assert fake("--batch list --psy-rd 1:1 --lenient --subme 11 --workers 1") == 0
     text = capfd.readouterr().err
-    assert text.count("acts as 1") == text.count("9 is taken") == 1 and (tmp_path / "b.264").exists()
+    assert text.count("acts as 1") == text.count("10 is taken") == 1 and (tmp_path / "b.264").exists()
 
 
 @pytest.mark.parametrize("word", ("-h", "--help", "--longhelp", "--fullhelp", "-V", "--version"))

@@ -113,7 +113,7 @@ def test_random_macroblocks(part):
 def test_portable_kernels_are_what_their_definitions_say():
     names = ("full_search", "step_search", "subpel_refine", "neighbour_vectors", "search_centre", "intra_estimate",
              "mode_decision", "interpolate", "rd_decision", "rd_candidates", "rd_candidates_b",
-             "transform", "rdo_quant", "inter_residual",
+             "transform", "rdo_quant", "inter_residual", "inter_residual_qp",
              "intra", "deblock", "ssd", "entropy", "cabac", "mv_prediction", "transform_8x8", "transform_choice",
              "intra_prediction_8x8")  # fmt: skip
     here = Path(__file__).resolve().parent

@@ -29,6 +29,7 @@ TOOLS = (
     (5, {"bframes": 3, "preset": "faster"}),
     (4, {"bframes": 2, "qp": 1, "subme": 2}),  # I_PCM
     (5, {"bframes": 3, "subme": 9, "ref": 2, "psy_rd": 1}),
+    (5, {"bframes": 3, "subme": 10, "aq_mode": 1, "threads": 3}),
     (7, {"bframes": 3, "b_adapt": 1, "no_scenecut": False, "scenecut": 90, "min_keyint": 2}),
 )
 

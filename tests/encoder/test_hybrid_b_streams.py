@@ -33,6 +33,7 @@ TOOLS = (
     (5, {"bframes": 2, "subme": 6, "slices": 3, "cqm": "jvt", "profile": "high", "qp": 20}),
     (6, {"bframes": 2, "weightp": 1, "subme": 2, "trellis": 0}),
     (4, {"bframes": 2, "qp": 1, "subme": 2}),  # I_PCM
+    (5, {"bframes": 2, "qp": 24, "subme": 10, "aq_mode": 1, "ref": 2}),
     (8, {"bframes": 3, "b_adapt": 1, "no_scenecut": False, "scenecut": 90, "min_keyint": 2, "threads": 2}),
 )
 

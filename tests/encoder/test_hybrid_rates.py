@@ -32,6 +32,7 @@ RATES = (
     {"bitrate": 60, "bframes": 1}, {"crf": 20, "vbv_maxrate": 90, "vbv_bufsize": 40, "nal_hrd": "cbr"},
     {"bitrate": 90, "vbv_maxrate": 90, "vbv_bufsize": 40},
     {"crf": 25, "zones": "2,4,q=18/5,6,b=2"}, {"crf": 22, "no_deblock": True, "weightp": 2}, {"crf": 3, "ipratio": 1.0},
+    {"crf": 24, "subme": 10, "qpmin": 20, "qpmax": 26}, {"bitrate": 80, "subme": 10, "bframes": 1},
 )  # fmt: skip
 
 

@@ -31,6 +31,9 @@ TOOLS = (
     {"subme": 2, "no_cabac": True, "slices": 4, **B},
     {"cqm": "jvt", "weightp": 1, "deblock": (2, 2), **B},
     {"trellis": 0, "subme": 3, "deblock_within_slices": True, "slices": 2},
+    {"subme": 10, "psy_rd": 1, "chroma_qp_offset": 3, "ref": 2, "slices": 2},
+    {"subme": 10, "cqm": "jvt", "weightp": 1, **B},
+    {"subme": 10, "no_8x8dct": True, **B},
 )
 ON_GPU = [tools for tools in TOOLS if tools.get("subme", 0) < 6 or "profile" not in tools]
 
@@ -120,6 +123,25 @@ def test_the_same_for_threads_and_gops(gops):
 def test_modes(mode, strength):
     frames = checked(round_trip.noise_clip(WIDTH, HEIGHT, 4, 8), aq_mode=mode, aq_strength=strength, bframes=1)
     assert any(low < high for low, high in (frame.qp_range for frame in frames))
+
+
+def qps_of(packets):
+    """QPs of the macroblocks of each frame, none of them I_PCM, as our decoder has them."""
+    decoder = h264lite.Decoder(macroblocks=True)
+    frames = [*decoder.decode(b"".join(packet.data for packet in packets)), *decoder.flush()]
+    assert not any((frame.macroblocks.mb_type == I_PCM).any() for frame in frames)
+    return [set(frame.macroblocks.qp.ravel().tolist()) for frame in frames]
+
+
+def test_chosen_qps_keep_limits_and_requests():
+    clip = round_trip.noise_clip(WIDTH, HEIGHT, 6, 9)
+    tools = {"subme": 10, "crf": 27, "bframes": 0, "scenecut": 0, "device": "cpu"}
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, qpmin=26, qpmax=28, **tools) as encoder:
+        assert {26, 28} <= set().union(*qps_of(round_trip.packets_of(encoder, clip))) <= {26, 27, 28}
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, **tools) as encoder:
+        packets = [encoder.encode(tuple(planes), qp=33 if n % 2 else None) for n, planes in enumerate(clip)]
+        qps = qps_of([packet for some in packets for packet in some] + encoder.flush())
+    assert qps[1] == qps[3] == qps[5] == {33} and all(len(qps[n]) > 1 for n in (2, 4))
 
 
 def test_strength_0_is_one_qp():

@@ -163,7 +163,7 @@ BAD = [
     {"step_grid": 3},
     {"step_grid": 3, "me": "esa"},
     {"subme": -1},
-    {"subme": 10},
+    {"subme": 11},
     {"psy_rd": -1},
     {"psy_rd": "11:0"},
     {"psy_rd": "1:11"},
@@ -412,7 +412,7 @@ def test_what_x264_and_ffmpeg_say_in_other_words(given, same):
     ({"psy_rd": (0.5, 1)}, {"psy_rd": 0.5}, r"psy_rd \(0.5, 1\) acts as 0.5"),
     ({"asm": "AVX2"}, {}, "asm has no effect: the variable"), ({"sliced_threads": 1}, {}, "sliced_threads has no effect"),
     *(({"lenient": True} | given, same, said) for given, same, said in (
-        ({"subme": 11}, {"subme": 9}, "subme 11: 9 is taken, the nearest"),
+        ({"subme": 11}, {"subme": 10}, "subme 11: 10 is taken, the nearest"),
         ({"trellis": "2"}, {"trellis": 1}, "trellis 2: 1 is"),
         ({"crf": -4}, {"crf": 0}, "crf -4: 0 is"), ({"qp": 69}, {"qp": 51}, "qp 69: 51 is"),
         ({"ratetol": "inf"}, {"ratetol": 100}, "ratetol inf: 100 is"), ({"me": "tesa"}, {"me": "esa"}, "me tesa: esa is"),
@@ -430,7 +430,7 @@ OF_KBITS = "the unit is kbit, 2000 is what FFmpeg calls 2M"
 
 
 def test_a_number_beyond_the_range_names_the_nearest():
-    for name, value, text in (("subme", 10, "subme 10: not in 0..9 (lenient=True takes 9)"),
+    for name, value, text in (("subme", 11, "subme 11: not in 0..10 (lenient=True takes 10)"),
                               ("qp", -1, "(lenient=True takes 0)"), ("bitrate", -1, "not in 0..2000000"),
                               ("bitrate", "1M", f"bitrate 1M: not a whole number: {OF_KBITS}"),
                               ("vbv_maxrate", 5000000, f"vbv_maxrate 5000000: not in 0..2000000: {OF_KBITS}"),
@@ -623,6 +623,16 @@ def test_presets_without_cabac_have_no_decisions_that_a_gpu_lacks():
         assert config(preset=name).coding.cabac or config(preset=name).coding.subme < BY_BITS
         for options in ({"profile": "baseline"}, {"no_cabac": True}):
             assert config(preset=name, **options).coding.subme < BY_BITS or name == "placebo"
+
+
+def test_qps_by_rate_and_distortion_need_what_they_choose_by():
+    crf = {"crf": 23}
+    for options in (crf, {"bitrate": 90}, {**crf, "aq_mode": 0}, {**crf, "no_mbtree": True}, {"qp": 26, "aq_mode": 1}):
+        assert config(subme=10, **options).coding.subme == 10
+    for options in ({"qp": 26}, {**crf, "aq_mode": 0, "no_mbtree": True}, {**crf, "trellis": 0}, {**crf, "no_cabac": True}):
+        assert config(subme=10, **options).coding.subme == 9
+    limits = config(crf=23, qpmin=9, qpmax=40).coding
+    assert (limits.least_qp, limits.most_qp) == (9, 40)
 
 
 def test_tools_of_x264_override_a_preset():

@@ -199,7 +199,7 @@ def random_command(rng: random.Random) -> list[str]:
         "--ref": lambda: str(rng.choice((1, 2, 3, 5, 16))),
         "--slices": lambda: str(rng.randint(1, 3)),
         "--merange": lambda: str(rng.choice((4, 5, 8, 11, 16, 24, 33, 64))),
-        "--subme": lambda: str(rng.randint(0, 9)),
+        "--subme": lambda: str(rng.randint(0, 10)),
         "--psy-rd": lambda: rng.choice(("1", "0.4:0", "10")),
         "--partitions": lambda: rng.choice(("none", "all", "p8x8", "p8x8,p4x4", "i4x4", "i8x8", "p8x8,i8x8,i4x4")),
         "--chroma-qp-offset": lambda: str(rng.randint(-12, 12)),

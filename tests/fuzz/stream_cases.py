@@ -37,7 +37,7 @@ VALUES: dict[str, tuple[float, tuple[Any, ...]]] = {  # how often an option is g
     "no_deblock": (0.05, (True,)), "deblock": (0.25, ((-6, -6), (6, 6), (-6, 6), (3, -2), (0, 6))),
     "deblock_within_slices": (0.15, (True,)), "no_cabac": (0.2, (True,)), "no_8x8dct": (0.15, (True,)),
     "no_weightb": (0.15, (True,)), "weightp": (0.4, (0, 1, 2)), "me": (0.4, ("dia", "hex", "umh", "fsbm", "step")),
-    "merange": (0.2, (4, 5, 16, 33, 64)), "subme": (0.3, tuple(range(10))), "trellis": (0.3, (0, 1)),
+    "merange": (0.2, (4, 5, 16, 33, 64)), "subme": (0.3, tuple(range(11))), "trellis": (0.3, (0, 1)),
     "psy_rd": (0.2, (0, 0.5, 1, 10)), "partitions": (0.3, ("none", "all", "p8x8", "p4x4,p8x8", "i8x8", "i4x4", "p8x8,i8x8")),
     "deadzone_inter": (0.15, (0, 6, 32)), "deadzone_intra": (0.15, (0, 6, 32)), "aq_mode": (0.4, (0, 1, 2, 3)),
     "aq_strength": (0.2, (0.0, 0.5, 3.0)), "chroma_qp_offset": (0.2, (-12, -5, 3, 12)),
