@@ -26,11 +26,10 @@ from ..inter.mv_cache import Area, commit_motion, fill_mv_cache, inside, load_mv
 from ..inter.mv_prediction import predict_skip_mv
 from ..layout import SCALING_FINER, SCALING_SET
 from ..quantiser.trellis import LONGEST
-from ..residual.inter_residual import code_inter
+from ..residual.inter_residual import code_inter, squared_error
 from ..residual.macroblock_coding import BY_CAVLC, Buffers, Rounding, load_macroblock, rounding_method
 from ..residual.transform import BUFFER, ScalingLists, chroma_qp
-from ..simd.lanes import squares_of_pairs
-from ..simd.vector import add, aligned, load_u8x16, splat_i32x8, store, sub, widen
+from ..simd.vector import aligned, load_u8x16, store, widen
 from ..wavefront import wait_for_above
 from .mode_decision import (
     Choice,
@@ -46,19 +45,6 @@ SCALE = 16  # factor of squared errors in costs with WEIGHT
 WEIGHT = np.array([max(1, round(SCALE * 0.6 * 2 ** ((qp - 12) / 3))) for qp in range(52)], np.int64)
 GATE = 3  # a division is coded if its estimated cost is less than the best one's plus one part in 2^GATE
 INTRA_COUNT = 4  # assumed total_coeff of the blocks of an intra macroblock, which is coded later
-
-
-@helper
-def squared_error(a, b, lanes):
-    """Sum of squared differences of two buffers Sample[MB_SAMPLES]; lanes: int32[8], scratch."""
-    sums = splat_i32x8(0)
-    for i in range(0, MB_SAMPLES, 16):
-        sums = add(sums, squares_of_pairs(sub(widen(load_u8x16(a, i)), widen(load_u8x16(b, i)))))
-    store(lanes, 0, sums)
-    total = np.int64(0)
-    for k in range(8):
-        total += np.int64(lanes[k])
-    return total
 
 
 @helper

@@ -21,8 +21,8 @@ from ..inter.motion_compensation import ask_for_samples, predict_inter
 from ..layout import N_LEVEL_BLOCKS, SCALING_FINER, SCALING_SET
 from ..quantiser.trellis import LONGEST
 from ..simd.blocks import splat_u16x4
-from ..simd.lanes import bit_length
-from ..simd.vector import load_u8x16, splat_u16x8, splat_u16x16, store
+from ..simd.lanes import bit_length, squares_of_pairs
+from ..simd.vector import add, load_u8x16, splat_i32x8, splat_u16x8, splat_u16x16, store, sub, widen
 from .macroblock_coding import (
     AS_ROUNDED,
     BY_CAVLC,
@@ -50,6 +50,19 @@ from .transform_choice import N_CHOICE_BITS, N_QPS, luma_cost, table_of_qp
 
 # Bit masks (raster) of the 4x4 blocks of the quadrants
 BLOCKS_OF_QUADRANT = np.array([0x0033, 0x00CC, 0x3300, 0xCC00], np.int64)
+
+
+@helper
+def squared_error(a, b, lanes):
+    """Sum of squared differences of two buffers Sample[MB_SAMPLES]; lanes: int32[8], scratch."""
+    sums = splat_i32x8(0)
+    for i in range(0, MB_SAMPLES, 16):
+        sums = add(sums, squares_of_pairs(sub(widen(load_u8x16(a, i)), widen(load_u8x16(b, i)))))
+    store(lanes, 0, sums)
+    total = np.int64(0)
+    for k in range(8):
+        total += np.int64(lanes[k])
+    return total
 
 
 @helper

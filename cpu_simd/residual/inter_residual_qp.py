@@ -26,9 +26,9 @@ from ..entropy.macroblock_syntax import only_8x8_partitions
 from ..inter.motion_compensation import ask_for_samples, predict_inter
 from ..layout import CB_DC, N_LEVEL_BLOCKS, SCALING_FINER, SCALING_SET
 from ..quantiser.trellis import LONGEST
-from ..simd.lanes import nonzero_lanes, squares_of_pairs
-from ..simd.vector import add, load_u8x16, load_u16x16, splat_i32x8, store, sub, widen
-from .inter_residual import clear_motion, code_inter
+from ..simd.lanes import nonzero_lanes
+from ..simd.vector import load_u16x16, store
+from .inter_residual import clear_motion, code_inter, squared_error
 from .macroblock_coding import (
     BY_CABAC,
     Buffers,
@@ -44,19 +44,6 @@ from .transform import BUFFER, ScalingLists, chroma_qp
 from .transform_choice import MEANS, N_CHOICE_BITS, N_QPS, mean_bits, table_of_qp
 
 WORST = 1 << 60  # more than any cost
-
-
-@helper
-def _squared_error(a, b, lanes):
-    """Of two buffers Sample[MB_SAMPLES]; lanes: int32[8], scratch."""
-    sums = splat_i32x8(0)
-    for at in range(0, MB_SAMPLES, 16):
-        sums = add(sums, squares_of_pairs(sub(widen(load_u8x16(a, at)), widen(load_u8x16(b, at)))))
-    store(lanes, 0, sums)
-    total = np.int64(0)
-    for k in range(8):
-        total += np.int64(lanes[k])
-    return total
 
 
 @helper
@@ -170,7 +157,7 @@ def inter_residual_qp(source, references, motion, quantiser, tools, least_qp, mo
             if turn == 0 and cbp == 0:
                 slot = 1
                 break
-            cost = _squared_error(source_mb, outs[slot], dc) * QP_DISTORTION[of_mb] >> 8
+            cost = squared_error(source_mb, outs[slot], dc) * QP_DISTORTION[of_mb] >> 8
             cost += residual_bits(bits, slot, cbp, tried, flat_levels, scratch)
             if cbp:
                 cost += ONE_BIT * QP_CHANGE_BITS[change]
