@@ -77,10 +77,11 @@ class HybridLoop:
         host = self.arrays[HOST]
         previous = host.continued(spec, list_slots, self.dpb) or self.previous_in(HOST)
         frame.write_params(host.list_numbers(spec, list_slots, previous))
+        binding = FrameBinding(host, frame, frame.frame_params, slot, list_slots, previous)
         source = frame.device_source if isinstance(frame, HostFrame) else None
         executor.begin(frame.index)
         frame_by_memory = self._frame_by_memory(frame)
-        work = _FrameWork(self, frame, frame_by_memory, slot, list_slots, entries)
+        work = _FrameWork(self, frame, frame_by_memory, binding, entries)
         if source is None:
             frame.samples()
         for memory, arrays in self.arrays.items():
@@ -261,15 +262,12 @@ class _FrameWork:
     """A Work of the executor: the arrays of one frame in each memory."""
 
     def __init__(
-        self, loop: HybridLoop, frame: Frame, frame_by_memory: Mapping[str, AnyFrame], slot: int, list_slots: tuple[int, ...],
+        self, loop: HybridLoop, frame: Frame, frame_by_memory: Mapping[str, AnyFrame], binding: FrameBinding,
         entries: tuple[int, ...],
     ) -> None:  # fmt: skip
-        """list_slots: slots of both lists; entries: see FrameTraits."""
-        self.loop, self.frame, self.frame_by_memory = loop, frame, frame_by_memory
-        self.slot, self.list_slots = slot, list_slots
-        host = loop.arrays[HOST]
-        previous = host.continued(frame.spec, list_slots, loop.dpb) or loop.previous_in(HOST)
-        self._binding = FrameBinding(host, frame, frame.frame_params, slot, list_slots, previous)
+        """binding: to arrays of the host; entries: see FrameTraits."""
+        self.loop, self.frame, self.frame_by_memory, self._binding = loop, frame, frame_by_memory, binding
+        self.slot, self.list_slots = slot, list_slots = binding.slot, binding.list_slots
         self.slots = {CURRENT: slot, **dict(zip(entries, list_slots))}  # by number of the reference
         self.previous, self.previous_in = dict(loop.previous), {memory: loop.previous_in(memory) for memory in loop.previous}
         self.key = self._key()

@@ -22,18 +22,18 @@ WRITTEN_1 = ("ref_idx1", "mv1")  # in B frames
 FRAMES = (48, 48, 0, (0, 51)), (80, 32, 27, (0, 51)), (48, 32, 35, (34, 36)), (32, 32, 51, (0, 51))  # size, QP, its limits
 
 
-@pytest.mark.parametrize("kind", ["noise", "extremes", "waves"])
+@pytest.mark.parametrize("content", ["noise", "extremes", "waves"])
 @pytest.mark.parametrize("transform_8x8_mode", [0, 1])
 @pytest.mark.parametrize("of", ["flat", "random"])
 @pytest.mark.parametrize("has_b", [False, True])
-def test_twin(device, kind, transform_8x8_mode, of, has_b):  # noqa: F811
+def test_twin(device, content, transform_8x8_mode, of, has_b):  # noqa: F811
     """QPs at both ends of the range and of the limits, weights, skipped and intra macroblocks, I_PCM."""
     rng = np.random.default_rng(seed := 51 + has_b)
     print("seed", seed)
     changes, types = set(), set()
     for width, height, qp, limits in FRAMES:
         n_mb, rows = width * height // 256, height // 16
-        pictures = [picture(rng, height, width, kind) for _ in range(3)]
+        pictures = [picture(rng, height, width, content) for _ in range(3)]
         state = empty_state(n_mb)
         if has_b:
             pool, _, _ = b_references(rng, pictures, 2, 2, average=qp == 27)
@@ -45,8 +45,8 @@ def test_twin(device, kind, transform_8x8_mode, of, has_b):  # noqa: F811
             state["mb_type"][rng.random(n_mb) < 0.1] = I_4x4
             skipped = np.flatnonzero(state["mb_type"] == P_SKIP)
             state["mv"][skipped], state["ref_idx"][skipped] = state["mv"][skipped, :1], 0
-        planes = picture(rng, height, width, kind)
-        if kind == "waves":
+        planes = picture(rng, height, width, content)
+        if content == "waves":
             planes = [np.clip(p + rng.integers(-9, 10, p.shape), 0, 255).astype(np.uint8) for p in pictures[0]]
         state["qp"][:] = np.clip(qp + rng.integers(-2, 3, n_mb), *limits)
         before = state["qp"].copy()
@@ -70,5 +70,5 @@ def test_twin(device, kind, transform_8x8_mode, of, has_b):  # noqa: F811
             np.testing.assert_array_equal(a.get(), b, err_msg=name)
         changes |= set((want["qp"].astype(int) - before).tolist())
         types |= set(want["mb_type"].tolist())
-    assert len(changes) > (2 if kind == "waves" else 1) and changes <= {-2, -1, 0, 1, 2}
-    assert kind == "waves" or I_PCM in types
+    assert len(changes) > (2 if content == "waves" else 1) and changes <= {-2, -1, 0, 1, 2}
+    assert content == "waves" or I_PCM in types
