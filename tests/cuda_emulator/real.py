@@ -116,20 +116,20 @@ class RealGpus:
         if device._recording is not None or not what.startswith(COPY) or not self.gpus[device.ordinal].dead():
             real(device, what, *arguments)
 
-    def _replay(self, real: Callable[..., None], device: Device, recording: Recording) -> None:
+    def _replay(self, real: Callable[..., None], device: Device, recording: Recording, **how: bool) -> None:
         """In one piece as long as nothing fails; else call for call, up to the one that does."""
         gpu = self.gpus[device.ordinal]
         names = [name for _, name, _ in recording.launches()]
         self._count(gpu, len(names))
         if not gpu.dead():
             self.log += [(name,) for name in names]
-            real(device, recording)
+            real(device, recording, **how)
             return
         self._count(gpu, -len(names))
         for command in recording.commands:
             of_kernel = command.launch is not None
             if self._launches(device, command.name) if of_kernel else not (command.name.startswith(COPY) and gpu.dead()):
-                real(device, recording.subset([command]))
+                real(device, recording.subset([command]), **how)
 
     def _synchronize(self, real: Callable[..., None], device: Device, what: Any = None) -> None:
         device.check()
