@@ -12,10 +12,12 @@ import numpy as np
 
 from ..cpu_simd.inter.weighting import weight_reference
 from ..cpu_simd.layout import N_WEIGHTS, RGB_DTYPES
+from ..jit.address_calls import address_of
 from ..jit.atomics import wait_until
 from ..jit.listing import list_versions
 from ..scheduler.frames.host_rgb import RgbFrame
-from ..scheduler.threads.parallel_steps import run_steps
+from ..scheduler.threads import frame_team
+from ..scheduler.threads.parallel_steps import run_steps, take_part
 from .encoder import Encoder
 from .settings.config import Config
 from .settings.option_types import OptionValues
@@ -69,7 +71,11 @@ def _call_all(options: OptionValues) -> None:
     if options["threads"] > 1:
         numbers = np.zeros(1, np.int64)
         pairs, triples = np.zeros((1, 2), np.int64), np.zeros((1, 3), np.int64)
-        run_steps(pairs, numbers, numbers, numbers, numbers, triples, 0, 0)
+        steps = pairs, numbers, numbers, numbers, numbers, triples
+        run_steps(*steps, 0, 0, 0)
+        address_of(take_part, (*steps, 0))
+        frame_team.open_frame(numbers, numbers, 0, 0, 0, *steps)
+        frame_team.serve(numbers, numbers, 0, 0, 0, numbers)
         wait_until(numbers, 0, 0, 0)
 
 

@@ -78,10 +78,23 @@ def give_way(typingctx):
     return types.void(), codegen
 
 
+@intrinsic
+def nap(typingctx, microseconds):
+    """Sleeps: usleep of the C library."""
+
+    def codegen(context, builder, sig, args):
+        number = ir.IntType(32)
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(number, [number]), "usleep")
+        builder.call(function, [builder.trunc(args[0], number)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
 @kernel
-def take(counters, index):
-    """Takes a ticket: atomic counters[index]++, returns the value before. counters: int64."""
-    return fetch_add(counters, index, 1)
+def add(counters, index, count):
+    """Atomic counters[index] += count, int64; returns the value before."""
+    return fetch_add(counters, index, count)
 
 
 @kernel

@@ -38,7 +38,7 @@ from .sources import changed, stamp
 ENDING = f".py{sys.version_info[0]}{sys.version_info[1]}"  # part of Numba's file names
 # Modules of Numba whose functions the code of a kernel may call, beside those of CPython and the C library, and their prefix
 _HELPERS = {"numba.core.runtime._nrt_python": "NRT_", "numba._helperlib": "numba_"}
-_OF_C = {"memcpy", "memmove", "memset", "sched_yield", "clock_gettime"}
+_OF_C = {"memcpy", "memmove", "memset", "sched_yield", "clock_gettime", "usleep"}
 MOST_SOURCES = 4  # states of a kernel's sources whose machine code is kept
 _SIMPLE = {int: "<i8", float: "<f8", bool: "|b1", type(None): "none"}
 _CHOOSE = 0x503  # flags of arrays: C or Fortran contiguous, aligned, writeable

@@ -87,6 +87,7 @@ class CompiledFrame:
         self._part_ends = np.array([0, *(end for parts in steps for _, end in parts)], np.int64)
         self._step_ends = np.cumsum([0, *map(len, steps)], dtype=np.int64)
         self._rows = np.array(rows, np.int64).reshape(-1, 2)
+        self._step_of = np.repeat(np.arange(len(steps)), np.diff(self._part_ends[self._step_ends]))  # of each call
         self._stages = list(dict.fromkeys(self._names))
         self._stage_of = np.array([self._stages.index(name) for name in self._names], np.int64)
         self._gather = np.array(self._index + [self._first_constant] * MOST_WORDS, np.intp)
@@ -149,31 +150,50 @@ class CompiledFrame:
 
     def run(
         self, words: np.ndarray, seconds: dict[str, float] | None, at_once: bool, trace: Trace | None,
-        share: Callable[[CompiledSteps], None] | None = None, step: int | None = None,
+        share: Callable[[CompiledSteps], None] | None = None,
     ) -> None:  # fmt: skip
         """Run the stages of a frame with the `words` of its groups. seconds (out): the time of each stage;
         None: of no interest.
 
         at_once: without a return to the interpreter, which delays interrupts. share: runs steps by several threads; None:
-        all run in this thread. step: only this one; None: all. MemoryError if a stage fails.
+        all run in this thread. MemoryError if a stage fails.
         """
-        ends = self._step_ends if step is None else self._step_ends[step : step + 2]
-        first, end = (0, len(self._names)) if step is None else self._part_ends[ends].tolist()
         if share is not None:
-            steps = CompiledSteps(self._rows, words, self._part_ends, ends)
+            steps = self.steps(words)
             share(steps)
             times = steps.times
-            if trace is not None:
-                for name, (begin, done, thread) in zip(self._names[first:end], times[first:end].tolist()):
-                    trace.add(HOST, steps.threads[thread], name, 1e-9 * begin, 1e-9 * (done - begin))
+            self._add_to(trace, steps)
         else:
             times = np.empty((len(self._names), 2), np.int64)
-            several = max(1, end - first) if at_once else 1
-            for call in range(first, end, several):
-                self._call(words, times, trace, call, call + several)
+            several = max(1, len(self._names)) if at_once else 1
+            for first in range(0, len(self._names), several):
+                self._call(words, times, trace, first, first + several)
         if seconds is not None:
-            spent = np.bincount(self._stage_of[first:end], times[first:end, 1] - times[first:end, 0])
-            seconds.update((name, took) for name, took in zip(self._stages, (1e-9 * spent).tolist()) if took or step is None)
+            spent = np.bincount(self._stage_of, times[:, 1] - times[:, 0])
+            seconds.update(zip(self._stages, (1e-9 * spent).tolist()))
+
+    def steps(self, words: np.ndarray, gated: bool = False) -> CompiledSteps:
+        """The steps of a frame, to be run; gated: see CompiledSteps."""
+        return CompiledSteps(self._rows, words, self._part_ends, self._step_ends, gated)
+
+    def seconds_by_step(self, steps: CompiledSteps, trace: Trace | None) -> list[dict[str, float]]:
+        """Of steps that were run: the seconds of each by stage. Its wall time is divided among its stages by their times,
+        summed over threads.
+        """
+        self._add_to(trace, steps)
+        begin, end, _ = steps.times.T
+        first, last = np.full(steps.n_steps, end.max()), np.zeros(steps.n_steps, np.int64)
+        np.minimum.at(first, self._step_of, begin)
+        np.maximum.at(last, self._step_of, end)
+        size = steps.n_steps, len(self._stages)
+        spent = np.bincount(self._step_of * size[1] + self._stage_of, end - begin, size[0] * size[1]).reshape(size)
+        shared = 1e-9 * spent * ((last - first) / np.maximum(spent.sum(1), 1))[:, None]
+        return [dict(zip(self._stages, of_step)) for of_step in shared.tolist()]
+
+    def _add_to(self, trace: Trace | None, steps: CompiledSteps) -> None:
+        if trace is not None:
+            for name, (begin, done, thread) in zip(self._names, steps.times.tolist()):
+                trace.add(HOST, steps.threads[thread], name, 1e-9 * begin, 1e-9 * (done - begin))
 
     def _call(self, words: np.ndarray, times: np.ndarray, trace: Trace | None, first: int, end: int) -> None:
         failed = _run_calls.call(self._rows, words, first, end, times)

@@ -13,13 +13,15 @@ from itertools import count
 import numpy as np
 
 from ...jit.address_calls import call_words, nanoseconds
-from ...jit.atomics import fetch_add, load_acquire, store_release, wait_until
+from ...jit.atomics import add, fetch_add, load_acquire, nap, store_release, wait_until
 from ...jit.kernel import OneVersion, kernel
 
 Part = Callable[[], None]
 ROUNDS = 2_000  # reads of a counter in one call, about 0.1 ms
+GATE_ROUNDS = 40_000  # where a step may not begin: to look again takes the lock of the interpreter from the caller
 PATIENCE = 0.002  # seconds of polling before a thread naps
 NAP = 0.0001  # seconds of sleep inside a step
+PATIENCE_NS, NAP_US = round(1e9 * PATIENCE), round(1e6 * NAP)
 LINE = 8  # each counter is on a cache line of its own
 
 
@@ -31,15 +33,18 @@ def arrive(counters, index, count, value, rounds):
 
 
 @kernel
-def run_steps(calls, words, parts, steps, counters, times, thread, first):
-    """Takes part in steps from `first` on. Returns the step whose end is still waited for; -1: all are over, or one failed.
+def run_steps(calls, words, parts, steps, counters, times, thread, first, end):
+    """Takes part in steps [first, end). Returns the step that is still waited for; -1: all are over, or one failed.
 
     calls, words: as in run_calls; parts, steps: int64, the first call of each part, the first part of each step, and their
-    ends. counters: int64[2 * LINE * steps + 1], 0 at the start: for each step the parts that are taken and those that are
-    over; the last one is not 0 after an error. times (out): int64[n, 3], nanoseconds at begin and end of each call, thread.
+    ends. counters: int64[2 * LINE * (steps + 1)]: for each step the parts that are taken and those that are over, 0 at the
+    start; then, each the last of its LINE, the number of steps that may begin, and what is not 0 after an error.
+    times (out): int64[n, 3], nanoseconds at begin and end of each call, thread.
     """
-    failed = counters.size - 1
-    for step in range(first, steps.size - 1):
+    failed, begun = counters.size - 1, counters.size - 1 - LINE
+    for step in range(first, end):
+        if load_acquire(counters, begun) <= step and not wait_until(counters, begun, step + 1, GATE_ROUNDS):
+            return np.int64(step)
         taken, n_parts, mine = 2 * LINE * step, steps[step + 1] - steps[step], 0
         while True:
             part = fetch_add(counters, taken, 1)
@@ -61,6 +66,17 @@ def run_steps(calls, words, parts, steps, counters, times, thread, first):
     return np.int64(-1)
 
 
+@kernel
+def take_part(calls, words, parts, steps, counters, times, thread):
+    """`run_steps` for all steps, for a thread that does not return to the interpreter before they are over."""
+    step = np.int64(0)
+    since = nanoseconds()
+    while step >= 0 and load_acquire(counters, counters.size - 1) == 0:
+        step = run_steps(calls, words, parts, steps, counters, times, thread, step, steps.size - 1)
+        if nanoseconds() - since > PATIENCE_NS:
+            nap(NAP_US)
+
+
 _run_steps = OneVersion(run_steps)
 
 
@@ -68,8 +84,9 @@ class Steps:
     """Steps in sequence, by the threads of a pool: parts of a step may run concurrently, in any order."""
 
     def __init__(self, n_steps: int) -> None:
+        self.n_steps = n_steps
         self._members, self._team = count().__next__, 0
-        self._counters = np.zeros(2 * LINE * n_steps + 1, np.int64)  # see run_steps
+        self._counters = np.zeros(2 * LINE * (n_steps + 1), np.int64)  # see run_steps
         self.error: BaseException | None = None
 
     def begin(self, team: int) -> None:
@@ -80,17 +97,17 @@ class Steps:
         """Whether one more thread may take part."""
         return self._members() < self._team
 
-    def work(self) -> None:
-        """Run all steps, together with the other threads. Returns when all is done or a part failed."""
-        step, since = 0, 0.0
-        while (step := self._run_from(step)) >= 0 and self.error is None:
+    def work(self, first: int = 0, end: int | None = None) -> None:
+        """Run steps [first, end), or all, together with the other threads. Returns when they are over or a part failed."""
+        step, since, end = first, 0.0, self.n_steps if end is None else end
+        while (step := self._run_from(step, end)) >= 0 and self.error is None:
             now = time.monotonic()
             since = since or now
             if now - since > PATIENCE:
                 time.sleep(NAP)
 
-    def _run_from(self, first: int) -> int:
-        """Take part in steps from `first` on. Returns the step whose end is still waited for; -1: all are over."""
+    def _run_from(self, first: int, end: int) -> int:
+        """Take part in steps [first, end). Returns the step that is still waited for; -1: all are over."""
         raise NotImplementedError
 
     def stop(self) -> None:
@@ -100,26 +117,36 @@ class Steps:
 class CompiledSteps(Steps):
     """One run of the steps of a frame, whose parts are calls in compiled code: a thread makes one call a frame."""
 
-    def __init__(self, calls: np.ndarray, words: np.ndarray, parts: np.ndarray, steps: np.ndarray) -> None:
-        """See run_steps."""
+    def __init__(self, calls: np.ndarray, words: np.ndarray, parts: np.ndarray, steps: np.ndarray, gated: bool) -> None:
+        """gated: threads that take part wait in each step until it is opened (`open_next`). The others: see run_steps."""
         super().__init__(len(steps) - 1)
-        self._arguments = calls, words, parts, steps
+        self._gate = self._counters.size - 1 - LINE
+        self._opened = 0 if gated else self.n_steps
+        self._counters[self._gate] = self._opened
         self.times = np.zeros((len(calls), 3), np.int64)
+        self.arguments = calls, words, parts, steps, self._counters, self.times  # the first of run_steps
         self.threads: dict[int, str] = {}  # names by number in `times`
 
-    def work(self) -> None:
+    def open_next(self) -> None:
+        """The next step may begin."""
+        add(self._counters, self._gate, 1)
+        self._opened += 1
+
+    def work(self, first: int = 0, end: int | None = None) -> None:
         """See Steps."""
         self.threads[threading.get_native_id()] = threading.current_thread().name
-        super().work()
+        super().work(first, end)
         if self._counters[-1]:
             self.error = self.error or MemoryError(f"call {self._counters[-1] - 1} of a frame")
 
-    def _run_from(self, first: int) -> int:
-        return int(_run_steps.call(*self._arguments, self._counters, self.times, threading.get_native_id(), first))
+    def _run_from(self, first: int, end: int) -> int:
+        return int(_run_steps.call(*self.arguments, threading.get_native_id(), first, end))
 
     def stop(self) -> None:
         """See Steps."""
         self._counters[-1] = 1
+        while self._opened < self.n_steps:
+            self.open_next()
 
 
 class PythonSteps(Steps):
@@ -133,8 +160,8 @@ class PythonSteps(Steps):
         # `next` of a count is one operation of the interpreter, and takes a tenth of the time of a call of a kernel
         self._tickets = [count().__next__ for _ in self._parts]
 
-    def _run_from(self, first: int) -> int:
-        for step in range(first, len(self._parts)):
+    def _run_from(self, first: int, end: int) -> int:
+        for step in range(first, end):
             parts, next_ticket, mine = self._parts[step], self._tickets[step], 0
             while (ticket := next_ticket()) < len(parts):
                 try:

@@ -7,21 +7,26 @@ a list, with the help of threads that are free. Between lists the threads poll f
 
 import os
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ...jit.atomics import take, wait_until
+from ...jit.address_calls import MOST_WORDS
+from ...jit.atomics import wait_until
 from ...process import start_threads
+from .frame_team import FrameTeam
 from .lazy_task import LazyTask, QueuedTask, Task
-from .parallel_steps import PATIENCE, ROUNDS, Part, PythonSteps, Steps
+from .parallel_steps import CompiledSteps, Part, PythonSteps, Steps
 
 Result = TypeVar("Result")
 
-BRIEFLY = 0.0002  # the same where all work is tasks, which take milliseconds: threads that poll delay those that work
+# Threads beside the caller that wait for frames in compiled code. Fewer delay the caller less than their polling costs
+# where two threads share a core.
+LEAST_TEAM = 7
+ROUNDS_OF_TASKS = 4_000  # reads of a counter before a thread sleeps where all work is tasks: it delays those that work
 
 
 class _Shared:
@@ -33,7 +38,7 @@ class _Shared:
     def __init__(self, caller_works: bool) -> None:
         self.caller_works = caller_works
         self.steps: Steps | None = None
-        self.posted = np.zeros(1, np.int64)  # step lists and tasks so far
+        self.team = FrameTeam()
         self.tasks: deque[QueuedTask[Any]] = deque()
         self.urgent: deque[QueuedTask[Any]] = deque()
         self.asleep = 0
@@ -43,7 +48,11 @@ class _Shared:
 
     def post(self, threads: int) -> None:
         """There is work for so many threads."""
-        take(self.posted, 0)
+        self.team.post(threads)
+        self.wake_some(threads)
+
+    def wake_some(self, threads: int) -> None:
+        """The same for those that sleep."""
         if self.asleep:
             with self.lock:
                 self.wake.notify(threads)
@@ -74,8 +83,8 @@ class _Shared:
 
     def sleep(self, seen: int) -> None:
         with self.wake:
-            self.asleep += 1  # before `posted` is read; post() writes `posted` before it reads `asleep`
-            while not self.closing and self.posted[0] == seen:
+            self.asleep += 1  # before the posts are read; post() writes them before it reads `asleep`
+            while not self.closing and self.team.posts[0] == seen:
                 self.wake.wait()
             self.asleep -= 1
 
@@ -84,18 +93,21 @@ def _work(shared: _Shared) -> None:
     """Main loop of a thread: tasks first, then the current steps, then polling. Steps that a task runs come first: they are
     those of a frame that others wait for.
     """
+    team, mine = shared.team, np.zeros(MOST_WORDS, np.int64)
+    team.names[threading.get_native_id()] = threading.current_thread().name
     while not shared.closing:
-        seen = int(shared.posted[0])
+        seen = int(team.posts[0])
         if not shared.caller_works:
             _help(shared)
         if shared.run_task():
             continue
         if shared.caller_works:
             _help(shared)
-        limit = time.monotonic() + (PATIENCE if shared.caller_works else BRIEFLY)
-        while not shared.closing and not wait_until(shared.posted, 0, seen + 1, ROUNDS):
-            if time.monotonic() > limit:
-                shared.sleep(seen)
+            seen = team.serve(seen, mine)
+        elif wait_until(team.posts, 0, seen + 1, ROUNDS_OF_TASKS):
+            continue
+        if seen >= 0:
+            shared.sleep(seen)
 
 
 def _help(shared: _Shared) -> None:
@@ -122,7 +134,7 @@ class WorkerPool:
         self._process, self._shared = os.getpid(), _Shared(caller_works)
         # The first kernel imports what loads kernels. Threads would wait for ever where an interrupt has cut an import of the
         # caller, which leaves the interpreter's lock of imports taken.
-        take(self._shared.posted, 0)
+        self._shared.post(0)
         self._threads: list[threading.Thread] = []
         while not self._start(threads, name):  # half of those that started: later code needs memory and threads too
             threads = caller_works + len(self._threads) // 2
@@ -147,18 +159,33 @@ class WorkerPool:
 
     def run_steps(self, work: Steps) -> None:
         """The same for steps that are made, with at least one thread beside the caller."""
-        work.begin(self._team - 1)
-        self._shared.steps = work
-        self._shared.post(self._team - 1)
-        try:
+        with self.sharing(work):
             work.work()
+
+    @contextmanager
+    def sharing(self, work: Steps, team: int | None = None) -> Iterator[None]:
+        """Around the caller's part in steps: the other threads take part. Raises the error of a part. team: see __init__."""
+        others, shared = (team or self._team) - 1, self._shared
+        waits = shared.caller_works and others >= LEAST_TEAM  # for frames in compiled code
+        compiled = work if waits and isinstance(work, CompiledSteps) else None
+        try:
+            if compiled is not None:
+                shared.team.open(compiled, others)
+                shared.wake_some(others)
+            else:
+                work.begin(others)
+                shared.steps = work
+                shared.post(others)
+            yield
         except BaseException as error:  # for an interrupt between two parts
             work.error = error
             work.stop()
             raise
         finally:
-            if self._shared.steps is work:
-                self._shared.steps = None
+            if compiled is not None:
+                shared.team.close()
+            elif shared.steps is work:
+                shared.steps = None
         if work.error is not None:
             raise work.error
 
@@ -201,7 +228,7 @@ class WorkerPool:
             for tasks in (self._shared.urgent, self._shared.tasks):
                 while tasks:
                     tasks.pop().cancel()
-        self._shared.notify()
+        self._shared.post(len(self._threads))
         for thread in self._threads:
             thread.join()
         self._threads = []

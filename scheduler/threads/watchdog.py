@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from ...process import start_threads
 
 VARIABLE, DEFAULT = "H264LITE_WATCHDOG", 120.0  # seconds; the first compilation of a kernel takes tens of seconds
+SPINNING = 0.002  # seconds of a wait without naps, which take 50 us more than they should
 NAPS = 0.00002, 0.0005  # seconds between two polls in `wait`: shortest, longest
 MOST_BETWEEN = 1.0  # seconds that count between two looks: what is more the process was stopped, and its devices had no work
 
@@ -67,7 +68,7 @@ class Watchdog:
             spent, last = spent + min(now - last, MOST_BETWEEN), now
             if self.limit and spent > self.limit:
                 raise Stuck(self.message(what()))
-            if spent > 0.0001:
+            if spent > SPINNING:
                 nap = min(NAPS[1], max(NAPS[0], spent / 20))
             time.sleep(nap)
 

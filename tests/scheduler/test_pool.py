@@ -9,7 +9,7 @@ import pytest
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.executor import bands, shares
-from h264lite.scheduler.threads.pool import PATIENCE, WorkerPool
+from h264lite.scheduler.threads.pool import WorkerPool
 
 from ..support.waiting import wait_for
 
@@ -107,7 +107,7 @@ def test_an_error_ends_the_steps(pool, error):
 
 def test_waiting_threads_sleep_and_wake():
     pool = WorkerPool(3)
-    time.sleep(10 * PATIENCE + 0.05)
+    time.sleep(0.1)
     before = time.process_time()
     time.sleep(0.2)
     assert time.process_time() - before < 0.1
