@@ -97,9 +97,11 @@ class Executor:
         executor._at_once = True  # its thread is no caller, which an interrupt would reach
         return executor
 
-    def _spans_of(self, row0: int, row1: int) -> Spans:
-        """Parts of stages by class of split, for macroblock rows [row0, row1); slices: those of the frame."""
-        n_rows, threads = row1 - row0, self.threads
+    def _spans_of(self, row0: int, row1: int, threads: int | None = None) -> Spans:
+        """Parts of stages by class of split, for macroblock rows [row0, row1); slices: those of the frame. threads: that take
+        them; None: all.
+        """
+        n_rows, threads = row1 - row0, threads or self.threads
         n_mb = n_rows * self._mb_width
         rows = shares(n_rows, threads, -(-LEAST_BAND // self._mb_width)) if threads > 1 else [(0, n_rows)]
         even = bands(n_rows, min(len(rows), (1 + (n_mb > EVEN_BAND * threads)) * threads) if threads > 1 else 1)

@@ -82,14 +82,27 @@ class GpuClock:
         self.gpu, self.trace = gpu, trace
         self.free: list[Event] = []
         self.open: list[TimedSpan] = []  # spans of the current frame
+        self.keeps = False
+        self._kept: list[Event] = []
+        self._kept_used = 0
         self.base = gpu.event(timing=True)
         gpu.record(self.base, stream)
         gpu.synchronize(self.base)
         self.base_time = time.perf_counter()
 
+    def keep(self, keeps: bool) -> None:
+        """keeps: from now on events are those that were used after the last such call, in order; none of them is freed."""
+        self.keeps, self._kept_used = keeps, 0
+
     def begin(self, stream: "Stream") -> "Event":
         """Record and return the event before a span."""
-        event = self.free.pop() if self.free else self.gpu.event(timing=True)
+        if self.keeps and self._kept_used < len(self._kept):
+            event = self._kept[self._kept_used]
+        else:
+            event = self.free.pop() if self.free else self.gpu.event(timing=True)
+            if self.keeps:
+                self._kept.append(event)
+        self._kept_used += self.keeps
         return self.gpu.record(event, stream)
 
     def end(self, track: str, name: str, before: "Event", stream: "Stream", frame: int) -> None:

@@ -8,7 +8,7 @@ import mmap
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -112,16 +112,12 @@ class Frame(FrameArrays[np.ndarray]):
         self.index = 0  # number of frames that entered before it
         self.ring_slot = 0  # index in the ring of frames
         self.stage_seconds: dict[str, float] = {}
+        self.is_padded = True  # `planes` are the source; of a HostFrame after `padding` alone
 
     def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, copiers: Copiers | None = None) -> None:
         """Copy in a frame of display size; repeat its last column and row up to the coded size."""
         for plane, samples in zip(self.planes, (y, u, v)):
-            if plane.shape == samples.shape:
-                np.copyto(plane, samples)
-            else:
-                height, width = samples.shape
-                plane[:height, :width] = samples
-                _pad(plane, height, width)
+            _copy_padded(plane, samples)
 
     def load_rgb(self, source: RgbFrame, run: Run | None = None, threads: int = 1) -> bool:
         """As `load`, converted to BT.709; whether samples are far outside of their range. run, threads: see RgbFrame."""
@@ -161,6 +157,10 @@ class Frame(FrameArrays[np.ndarray]):
     def samples(self) -> tuple[np.ndarray, ...]:
         """The source planes in coded size; I_PCM takes its samples from them."""
         return self.planes
+
+    def padding(self) -> list[Callable[[], None]]:
+        """See HostFrame: nothing is left to do."""
+        return []
 
 
 class SourceBuffer:
@@ -207,7 +207,7 @@ class HostFrame(Frame):
         self.level_blocks = _allocate("level_blocks", size if by_rows else Size(0, 0), zeros if by_rows else np.zeros)
         self._dirty_blocks = np.zeros(size.n_mb, np.uint32)  # bit mask of the blocks of `levels` that may be non-zero
         self._take(SourceBuffer(mb_height, display, zeros))
-        self._padded = False
+        self.is_padded = False
         self.device_source: DeviceFrame | None = None  # the source, if it is on the GPU
         self.outside = zeros((1,), np.int32)
         self.upload_fence: np.ndarray | None = None
@@ -254,7 +254,7 @@ class HostFrame(Frame):
     def loaded(self) -> None:
         """The source is in the upload buffer."""
         self.complete()
-        self._padded = False
+        self.is_padded = False
         self.device_source = None
 
     def display_planes(self, display: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...]:
@@ -263,7 +263,7 @@ class HostFrame(Frame):
 
     def wide_planes(self) -> tuple[np.ndarray, ...]:
         """See Frame: the upload buffer, if nothing is repeated at the right."""
-        if self._padded or self.input_planes[0].shape[1] % 16:
+        if self.is_padded or self.input_planes[0].shape[1] % 16:
             return self.samples()
         self.complete()
         return self.input_planes
@@ -291,7 +291,7 @@ class HostFrame(Frame):
         """The source is on the GPU; with by_rows its planes are downloaded with the results (I_PCM needs the samples)."""
         self.complete()
         self.device_source = source
-        self._padded = True
+        self.is_padded = True
         self.outside[0] = 0
 
     def release_source(self) -> None:
@@ -309,12 +309,20 @@ class HostFrame(Frame):
 
     def samples(self) -> tuple[np.ndarray, ...]:
         """See Frame; padded at the first call."""
-        self.complete()
-        if not self._padded:
-            y, u, v = self.input_planes
-            super().load(y, u, v)
-            self._padded = True
+        for part in self.padding():
+            part()
+        self.is_padded = True
         return self.planes
+
+    def padding(self) -> list[Callable[[], None]]:
+        """What is left to do before `planes` are the source and `is_padded` is set, in parts that may run concurrently."""
+        self.complete()
+        if self.is_padded:
+            return []
+        half = self.input_planes[0].shape[0] // 2
+        (luma, display), *chroma = zip(self.planes, self.input_planes)
+        pairs = [(luma[:half], display[:half]), (luma[half:], display[half:]), *chroma]
+        return [partial(_copy_padded, *pair) for pair in pairs]
 
     def mark_levels_dirty(self, row0: int = 0, row1: int | None = None) -> None:
         """`levels` of macroblock rows [row0, row1) are written in full: mark all their blocks as possibly non-zero, so that
@@ -334,6 +342,16 @@ class HostFrame(Frame):
 
 def nothing() -> None:
     """What is left to do where all is done: of the entropy stage, of a copy."""
+
+
+def _copy_padded(plane: np.ndarray, samples: np.ndarray) -> None:
+    """Copy a plane of display size, or the last rows of it; repeat its last column and row."""
+    if plane.shape == samples.shape:
+        np.copyto(plane, samples)
+    else:
+        height, width = samples.shape
+        plane[:height, :width] = samples
+        _pad(plane, height, width)
 
 
 def _pad(plane: np.ndarray, height: int, width: int) -> None:

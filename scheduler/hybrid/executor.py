@@ -8,7 +8,7 @@ executor of that device does whole frames until a plan divides frames again. The
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,21 +18,21 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ...cuda_src.runtime.array import Event
-from ..compiled_frame import CompiledFrame
 from ..cuda_executor import CudaExecutor
 from ..gpu_memory import GpuMemory
 from ..stages import D2H
 from ..threads.lazy_task import Task
+from ..threads.parallel_steps import CompiledSteps
 from ..threads.watchdog import Stuck, Watchdog
 from .adaptation import Adaptation
 from .issue_order import Group, IssueOrder
 from .plan import HOST, Plan, is_gpu, memory_of
 from .probing import Probing
-from .recorded import KEPT, RecordedFrame, RecordedFrames, Sweep
+from .recorded import BEGIN, END, KEPT, RecordedFrame, RecordedFrames, Sweep
 from .residency import NOTHING, Residency, resident_in
 from .route import FrameTraits, Run, all_resident_in, route
 from .tuning.models import Models
-from .workers import FRAMES_ON_DEVICE, CpuWorker, GpuWorker, Work
+from .workers import FRAMES_ON_DEVICE, CpuWorker, GpuWorker, Timed, Work
 
 Result = TypeVar("Result")
 MEASURED_EVERY = 8  # operations are measured until all have been, then in one of MEASURED_EVERY frames
@@ -46,7 +46,7 @@ class InFlightFrame:
     number: int
     order: IssueOrder
     work: Work
-    done: list[bool]  # by operation: whether a CPU worker has done it
+    done: list[bool]  # by operation: whether a CPU worker has done it, or it is issued to the GPU
     is_measured: bool
     events: dict[int, Event] = field(default_factory=dict)  # by operation of the GPU that another operation needs: its event
     at: list[int] = field(default_factory=list)  # of each queue: the next operation to issue
@@ -55,7 +55,7 @@ class InFlightFrame:
     ended: int = 0  # groups that a CPU worker has ended
     issued_at: int = -1  # `ended` when all was issued that could be
     replayed: RecordedFrame | None = None  # whose sweeps are replayed, by `ended`
-    recorded: list[Sweep] | None = None  # what is recorded for later frames
+    recorded: dict[int, Sweep] | None = None  # what is recorded for later frames
 
 
 class HybridExecutor:
@@ -94,6 +94,7 @@ class HybridExecutor:
         self._last: InFlightFrame | None = None
         self._events: list[Event] = []  # free events of ended frames
         self._recorded_frames = RecordedFrames()
+        self._measures = self._may_record = False  # see `_choose_measured`
 
     # ---- memory
     def zeros(self, shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:
@@ -183,16 +184,30 @@ class HybridExecutor:
     def begin(self, number: int) -> None:
         """Called before any operation of frame `number` is issued."""
         self.single_device_executor = None
+        self._choose_measured(number)
         if self.gpu_worker is not None:
             self._give_gpu_to(self.gpu_worker)
             with self.gpu_worker.gpu:
-                self.gpu_worker.begin(number, self.gpu_worker.traced or self._is_measured(number))
+                self.gpu_worker.begin(number, self.gpu_worker.traced or self._measures, self._may_record)
 
-    def _is_measured(self, number: int) -> bool:
-        """Whether the operations of a frame are measured for the models."""
-        adaptation = self.adaptation
-        wanted = adaptation.probe is not None or not number % MEASURED_EVERY or not adaptation.knows()
-        return adaptation.models is not None and wanted
+    def _choose_measured(self, number: int) -> None:
+        """Whether the operations of a frame are measured, and whether its calls may be recorded and replayed.
+
+        Measured frames that may be recorded share their events: the times of the last such frame are read before.
+        """
+        gpu_worker = self.gpu_worker
+        unread, traced = (False, False) if gpu_worker is None else (gpu_worker.unread, gpu_worker.traced)
+        is_first = self._is_first()
+        self._measures = self._is_due(number) and (is_first or not unread)
+        self._may_record = len(self.cpus) == 1 and not traced and not (self._measures and is_first)
+
+    def _is_first(self) -> bool:
+        """Whether all frames like this one are measured."""
+        return self.adaptation.probe is not None or not self.adaptation.knows()
+
+    def _is_due(self, number: int) -> bool:
+        """Whether the operations of a frame should be measured for the models."""
+        return self.adaptation.models is not None and (self._is_first() or not number % MEASURED_EVERY)
 
     def run_frame(
         self, number: int, frame_traits: FrameTraits, work: Work, seconds: dict[str, float]
@@ -205,11 +220,12 @@ class HybridExecutor:
             if len(self._orders) >= MAX_CACHED_ORDERS:
                 self._orders.clear()
             order = self._orders[id(ops)] = IssueOrder.of(ops)
-        run = InFlightFrame(number, order, work, [False] * len(ops), self._is_measured(number), at=[0] * len(order.queues))
-        if self.gpu_worker is not None and len(self.cpus) == 1 and not self.gpu_worker.clocked:
-            run.replayed = self._recorded_frames.find(order, work.key)
+        run = InFlightFrame(number, order, work, [False] * len(ops), self._measures, at=[0] * len(order.queues))
+        key = work.key, self._measures
+        if self.gpu_worker is not None and self._may_record:
+            run.replayed = self._recorded_frames.find(order, key)
             if run.replayed is None:
-                run.recorded = []
+                run.recorded = {}
             else:
                 run.replayed.bind(work.ranges)
         others = [worker for worker in self.cpus[1:] if order.groups.get(worker.device)]
@@ -223,9 +239,9 @@ class HybridExecutor:
                 self._wait_for_worker(worker, end, number)
         if run.error is not None:
             raise run.error
+        ready, timed = self._end(run)
         if run.recorded is not None:
-            self._recorded_frames.add(order, work.key, run.recorded, work.ranges)
-        ready = self._end(run)
+            self._recorded_frames.add(order, key, RecordedFrame(run.recorded, work.ranges, order, timed))
         self._last = run
         self.adaptation.issued(frame_traits.n_ref)
         return run, ready
@@ -245,16 +261,23 @@ class HybridExecutor:
 
         end: set at the end, and errors are left in `run.error`; None: they are raised.
         """
+        groups = run.order.groups.get(worker.device, ())
         try:
             with nullcontext() if self.gpu_worker is None else self.gpu_worker.gpu:
-                self._issue_ready(run)
                 before, compiled = self._last, run.work.compiled(worker, run.order)
-                for k, group in enumerate(run.order.groups.get(worker.device, ())):
-                    if k == 0 and before is not None and self.gpu_worker is not None:
-                        self._wait_for_last_frame(before)
-                    self._do_group(run, worker, seconds, k, group, compiled)
-                    run.ended += 1
+                steps = None if compiled is None else compiled[0].steps(compiled[1], gated=True)
+                spent = []
+                with worker.sharing(steps):
                     self._issue_ready(run)
+                    for k, group in enumerate(groups):
+                        if k == 0 and before is not None and self.gpu_worker is not None:
+                            self._wait_for_last_frame(before)
+                        spent.append(self._do_group(run, worker, k, group, steps))
+                        run.ended += 1
+                    self._issue_ready(run)
+                if compiled is not None and steps is not None:
+                    spent = worker.seconds_by_step(compiled[0], steps)
+                self._note(run, groups, spent, seconds)
         except BaseException as error:
             run.error = run.error or error
             if end is None:
@@ -264,24 +287,40 @@ class HybridExecutor:
                 end.set()
 
     def _do_group(
-        self, run: InFlightFrame, worker: CpuWorker, seconds: dict[str, float], k: int, group: Group,
-        compiled: tuple[CompiledFrame, np.ndarray] | None,
-    ) -> None:  # fmt: skip
-        """Do group k of a CPU worker. compiled: see Work."""
+        self, run: InFlightFrame, worker: CpuWorker, k: int, group: Group, steps: CompiledSteps | None
+    ) -> dict[str, float]:
+        """Do group k of a CPU worker, and what can be issued to the GPU meanwhile. steps: of the frame, if they are compiled;
+        None: returns the seconds of stages.
+        """
         for need in group.needs:
             self._wait(run, partial(self._is_done, run, need), partial(self._name, run, need))
         worker.doing = ", ".join(group.stages)
+        if steps is not None:
+            steps.open_next()  # the threads begin while this one issues
+        self._issue_ready(run)
+        spent: dict[str, float] = {}
         with self._no_downloads(worker), self._watchdog.on(f"{worker.doing} on {worker.device}, frame {run.number}"):
-            if compiled is not None:
-                spent = worker.work_compiled(*compiled, k, group.stages)
+            if steps is None:
+                spent = dict(worker.work(group.stages, group.row0, group.row1, run.work.state(HOST, group.reference)))
             else:
-                spent = worker.work(group.stages, group.row0, group.row1, run.work.state(HOST, group.reference))
-        for index, (name, took) in zip(group.runs, spent):
+                steps.work(k, k + 1)
+                if steps.error is not None:
+                    raise steps.error
+        for index in group.runs:
             run.done[index] = True
-            with self._lock:
-                seconds[name] = seconds.get(name, 0.0) + took
-            if run.is_measured:
-                self.adaptation.measured.append((run.order.ops[index], took))
+        return spent
+
+    def _note(
+        self, run: InFlightFrame, groups: Sequence[Group], spent: Sequence[Mapping[str, float]], seconds: dict[str, float]
+    ) -> None:
+        """Add the seconds of stages, by group, to those of the frame, and to the measurements."""
+        with self._lock:
+            for group, of_group in zip(groups, spent):
+                for index, name in zip(group.runs, group.stages):
+                    took = of_group.get(name, 0.0)  # 0: a stage that makes no call
+                    seconds[name] = seconds.get(name, 0.0) + took
+                    if run.is_measured:
+                        self.adaptation.measured.append((run.order.ops[index], took))
 
     @contextmanager
     def _no_downloads(self, worker: CpuWorker) -> Iterator[None]:
@@ -319,10 +358,11 @@ class HybridExecutor:
         op = run.order.ops[index]
         if isinstance(op, Run) and not is_gpu(op.device):
             return run.done[index]
-        self._issue_ready(run)
-        if index not in run.events or self.gpu_worker is None:
-            return False
-        return self.gpu_worker.gpu.done(run.events[index])
+        return self._has_ended(run, index) or (self._issue_ready(run) and self._has_ended(run, index))
+
+    def _has_ended(self, run: InFlightFrame, index: int) -> bool:
+        """Whether an operation of the GPU is issued and has ended."""
+        return self.gpu_worker is not None and index in run.events and self.gpu_worker.gpu.done(run.events[index])
 
     def _wait(self, run: InFlightFrame, is_over: Callable[[], bool], name: Callable[[], str]) -> None:
         """Wait until `is_over()`; raise the error of a worker that failed. A GPU that exceeds the limit counts as lost."""
@@ -346,25 +386,34 @@ class HybridExecutor:
         what = f"{op.stage} on {op.device}" if isinstance(op, Run) else f"{op.array[0]} from {op.source} to {op.target}"
         return f"{what}, frame {run.number}"
 
-    def _issue_ready(self, run: InFlightFrame) -> None:
-        """Issue all GPU operations whose needs are done or issued. The GPU's context is current."""
+    def _issue_ready(self, run: InFlightFrame) -> bool:
+        """Issue all GPU operations whose needs are done or issued; False: there is none. The GPU's context is current."""
         gpu_worker, one_cpu = self.gpu_worker, len(self.cpus) == 1
         if gpu_worker is None or (one_cpu and run.issued_at == run.ended):
-            return
+            return False
         with self._lock:
-            if run.replayed is not None:
-                sweep = run.replayed.replay(run.ended, gpu_worker.gpu)
-                run.events, run.at, run.refs_copied = sweep.events, [*sweep.at], sweep.refs_copied
-            elif run.recorded is not None:
-                with gpu_worker.gpu.record_calls(KEPT, run.work.with_placeholders()) as recording:
-                    self._issue(run, gpu_worker)
-                run.recorded.append(Sweep(recording, {**run.events}, (*run.at,), run.refs_copied))
-            else:
-                self._issue(run, gpu_worker)
+            if run.issued_at < 0:
+                self._sweep(run, BEGIN, lambda: gpu_worker.begin_copies(run.number))
+            self._sweep(run, run.ended, lambda: self._issue(run, gpu_worker))
             run.issued_at = run.ended
+        return True
+
+    def _sweep(self, run: InFlightFrame, number: int, issue: Callable[[], None]) -> None:
+        """Issue what a sweep has, by `issue` if it was not recorded."""
+        gpu_worker = self.gpu_worker
+        assert gpu_worker is not None
+        if run.replayed is not None:
+            sweep = run.replayed.replay(number, gpu_worker.gpu)
+            run.events, run.at, run.refs_copied = sweep.events, [*sweep.at], sweep.refs_copied
+        elif run.recorded is not None:
+            with gpu_worker.gpu.record_calls(KEPT, run.work.with_placeholders()) as recording:
+                issue()
+            run.recorded[number] = Sweep(recording, {**run.events}, (*run.at,), run.refs_copied)
+        else:
+            issue()
 
     def _issue(self, run: InFlightFrame, gpu_worker: GpuWorker) -> None:
-        """The same, one by one."""
+        """Issue all operations whose needs are done or issued."""
         progress = True
         while progress:
             progress = False
@@ -372,7 +421,8 @@ class HybridExecutor:
                 while run.at[queue] < len(indices) and self._may_issue(run, indices[run.at[queue]]):
                     index = indices[run.at[queue]]
                     op = run.order.ops[index]
-                    gpu_worker.issue(op, run.number, run.events, run.work)
+                    gpu_worker.issue(op, run.number, [run.events[k] for k in run.order.waits[index]], run.work)
+                    run.done[index] = True
                     if index in run.order.waited_for:
                         run.events[index] = gpu_worker.mark(index, op)
                     if index == run.order.refs_copied:
@@ -381,26 +431,32 @@ class HybridExecutor:
                     progress = True
 
     def _may_issue(self, run: InFlightFrame, index: int) -> bool:
-        return all(run.done[need] or need in run.events for need in run.order.ops[index].needs)
+        return all(run.done[need] for need in run.order.ops[index].needs)
 
-    def _end(self, run: InFlightFrame) -> Callable[[], None]:
+    def _end(self, run: InFlightFrame) -> tuple[Callable[[], None], Timed]:
+        """A function that waits for the downloads of a frame, and its timed operations."""
         gpu_worker = self.gpu_worker
         if gpu_worker is None:
-            return lambda: None
+            return lambda: None, Timed([], [])
         with gpu_worker.gpu:
             event = self._events.pop() if self._events else gpu_worker.gpu.event()
-            downloaded, spans, timed = gpu_worker.end(run.number, event)
+            self._sweep(run, END, lambda: gpu_worker.end_copies(run.number))
+            downloaded, timed = gpu_worker.end(event)
+        if run.replayed is not None:
+            timed = run.replayed.timed
+        unread = [timed]
 
         def wait() -> None:
             assert gpu_worker is not None
             with gpu_worker.gpu:
                 self._wait(run, lambda: gpu_worker.gpu.done(downloaded), lambda: f"frame {run.number} on {gpu_worker.device}")
                 gpu_worker.gpu.synchronize(downloaded)
-                self.adaptation.measured.extend(gpu_worker.seconds(spans, timed))
-            if downloaded not in self._events:  # it is there if this is called again after an interrupt
+                while unread:  # this may be called again after an interrupt
+                    self.adaptation.measured.extend(gpu_worker.seconds(unread.pop()))
+            if downloaded not in self._events:
                 self._events.append(downloaded)
 
-        return wait
+        return wait, timed
 
     # ---- tasks
     def submit(self, ready: Callable[[], None], function: Callable[..., Result], *args: object) -> Task[Result]:

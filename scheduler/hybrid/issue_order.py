@@ -1,7 +1,8 @@
 """Issue order of a route: groups of stages for CPU devices, queues for the engines of a GPU."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from ..arrays import PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS
 from ..stages import FRAME, STAGES
@@ -9,6 +10,16 @@ from .plan import HOST, is_gpu
 from .route import COMPACT, Copy, Op, Run
 
 _READ_LATER = (*PREVIOUS_FRAME_ARRAYS, *REFERENCE_ARRAYS)  # arrays that later frames read
+
+
+def _least(needs: Sequence[int], before: Sequence[int], ended: int) -> list[int]:
+    """Those of the needs that imply all. before: see IssueOrder.of; ended: bit mask of operations that have ended."""
+    least = []
+    for need in sorted(needs, reverse=True):
+        if not ended >> need & 1:
+            least.append(need)
+            ended |= before[need] | 1 << need
+    return least
 
 
 @dataclass(frozen=True)
@@ -25,11 +36,15 @@ class Group:
 
 @dataclass
 class IssueOrder:
-    """Groups of each CPU device, queues of each engine of a GPU, and operations that others wait for."""
+    """Groups of each CPU device, queues of each engine of a GPU, and operations that others wait for.
+
+    An operation is not waited for where another wait, or the order of its queue, implies that it has ended.
+    """
 
     ops: tuple[Op, ...]
     groups: dict[str, list[Group]] = field(default_factory=dict)
     queues: list[list[int]] = field(default_factory=list)
+    waits: dict[int, list[int]] = field(default_factory=dict)  # by operation of a GPU: those of others that it waits for
     waited_for: frozenset[int] = frozenset()
     refs_copied: int = -1  # index of the last download that the host reads in the next frame
     compacts: bool = False
@@ -53,13 +68,21 @@ class IssueOrder:
                 runs |= 1 << k
             else:
                 queue = queues.setdefault((op.device,) if isinstance(op, Run) else (op.source, op.target), [])
-                bits |= before[queue[-1]] | 1 << queue[-1] if queue else 0
+                in_order = before[queue[-1]] | 1 << queue[-1] if queue else 0
+                order.waits[k] = [need for need in _least(op.needs, before, in_order) if not runs >> need & 1]
+                bits |= in_order
                 queue.append(k)
             before.append(bits)
             if isinstance(op, Copy) and op.target == HOST and op.array[0] in _READ_LATER:
                 order.refs_copied = k
         order.queues = list(queues.values())
-        order.waited_for = frozenset(need for op in ops for need in op.needs)
+        for groups in order.groups.values():
+            ended = 0
+            for k, group in enumerate(groups):
+                groups[k] = replace(group, needs=tuple(_least(group.needs, before, ended)))
+                ended |= before[group.runs[-1]] | 1 << group.runs[-1]
+        needs_of_groups = (group.needs for groups in order.groups.values() for group in groups)
+        order.waited_for = frozenset(chain(*order.waits.values(), *needs_of_groups))
         order.compacts = any(isinstance(op, Run) and op.stage == COMPACT for op in ops)
         order.levels = tuple((op.row0, op.row1) for op in ops if isinstance(op, Run) and not is_gpu(op.device)
                             and "levels" in STAGES[op.stage].written)  # fmt: skip

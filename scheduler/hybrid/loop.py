@@ -72,24 +72,26 @@ class HybridLoop:
         loop = self._single_device_loop(frame)
         if loop is not None:
             return self._run_on_single_device(loop, frame)
+        source = frame.device_source if isinstance(frame, HostFrame) else None
+        padded = [executor.cpus[0].begin(part) for part in frame.padding()]
         entries, after = self._numbers(spec)
         slot, list_slots = self.dpb.begin(spec)
         host = self.arrays[HOST]
         previous = host.continued(spec, list_slots, self.dpb) or self.previous_in(HOST)
         frame.write_params(host.list_numbers(spec, list_slots, previous))
         binding = FrameBinding(host, frame, frame.frame_params, slot, list_slots, previous)
-        source = frame.device_source if isinstance(frame, HostFrame) else None
         executor.begin(frame.index)
         frame_by_memory = self._frame_by_memory(frame)
         work = _FrameWork(self, frame, frame_by_memory, binding, entries)
-        if source is None:
-            frame.samples()
         for memory, arrays in self.arrays.items():
             with executor.at_work(memory):
                 arrays.fill(frame, frame_by_memory[memory], memory == HOST or (source is None and not spec.mb_qp))
         source_memory = HOST if source is None else self._import_source(frame, source, frame_by_memory)
         wanted = frame.decoded is not None and frame.keep_reconstruction
         frame_traits = self._frame_traits(spec, source_memory, wanted, entries, after)
+        for task in padded:
+            task.result()
+        frame.is_padded = True
         in_flight, downloaded = executor.run_frame(frame.index, frame_traits, work, frame.stage_seconds)
         if isinstance(frame, HostFrame):
             frame.levels_packed = in_flight.order.compacts

@@ -6,7 +6,7 @@ arrays of one frame; each address in it that lies in one of these becomes that o
 Pools of slots are placeholders, since they begin where their first slot does.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from ...cuda_src.runtime.device import Device
 from ...cuda_src.runtime.recording import NO_PATCHES, HostBuffers, Recording, replaced_numbers
 from ..bundles import AnyArray
 from .issue_order import IssueOrder
+from .workers import Timed
 
 MOST = 128  # keys whose frames are recorded
 
@@ -30,6 +31,9 @@ def host_address(array: np.ndarray) -> int:
     """Where a C-contiguous array of the host begins."""
     assert array.flags.c_contiguous
     return address_of(array)
+
+
+BEGIN, END = -1, -2  # the sweeps before the first and after the last operation; the others: groups of the CPU that have ended
 
 
 class Sweep(NamedTuple):
@@ -54,10 +58,12 @@ KEPT = _Kept()
 class RecordedFrame:
     """The sweeps of frames with one key."""
 
-    def __init__(self, sweeps: list[Sweep], ranges: np.ndarray, order: IssueOrder) -> None:
-        """ranges: of the frame that was recorded, see `Work.ranges`; order: kept, since keys name it by identity."""
-        self.sweeps, self.order = sweeps, order
-        patches = [patch for sweep in sweeps for patch in _patches(sweep.recording, ranges)]
+    def __init__(self, sweeps: dict[int, Sweep], ranges: np.ndarray, order: IssueOrder, timed: Timed) -> None:
+        """ranges: of the frame that was recorded, see `Work.ranges`; order: kept, since keys name it by identity; timed: its
+        operations that are measured, whose events are recorded again in each replay.
+        """
+        self.sweeps, self.order, self.timed = sweeps, order, timed
+        patches = [patch for sweep in sweeps.values() for patch in _patches(sweep.recording, ranges)]
         self._patches = np.array(patches, np.int64) if patches else NO_PATCHES
 
     def bind(self, ranges: np.ndarray) -> None:
@@ -95,11 +101,11 @@ class RecordedFrames:
         """That of a key; None: there is none."""
         return self._by_key.get((id(order), key))
 
-    def add(self, order: IssueOrder, key: Hashable, sweeps: Sequence[Sweep], ranges: np.ndarray) -> None:
+    def add(self, order: IssueOrder, key: Hashable, frame: RecordedFrame) -> None:
         """Keep a frame."""
         if len(self._by_key) >= MOST:
             self.clear()
-        self._by_key[id(order), key] = RecordedFrame([*sweeps], ranges, order)
+        self._by_key[id(order), key] = frame
 
     def clear(self) -> None:
         """Drop all."""

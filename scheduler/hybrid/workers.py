@@ -2,9 +2,10 @@
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from queue import SimpleQueue
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from ..executor import Executor, Span, Spans
 from ..frames.device_frame import DeviceFrame
 from ..gpu_memory import GpuMemory
 from ..stages import D2H, EVEN, FRAME, H2D, MAIN, ROWS, SLICE_TICKETS, SLICES, STAGES, TICKETS
+from ..threads.lazy_task import Task
+from ..threads.parallel_steps import CompiledSteps
 from ..trace import GpuClock, TimedSpan, Trace
 from .issue_order import Group, IssueOrder
 from .plan import HOST
@@ -24,6 +27,15 @@ from .route import Copy, Op, Run
 
 FRAMES_ON_DEVICE = 3  # frames whose arrays a GPU holds: one uploaded, one in the loop, one downloaded
 Seconds = list[tuple[str, float]]  # by stage
+FREE = 8  # one of so many threads takes no part in rows, but in tasks: bits of frames before, sources of later ones
+
+
+class Timed(NamedTuple):
+    """The timed operations of a frame on a GPU, the spans that tell their times, and whether recordings keep their events."""
+
+    spans: list[TimedSpan]
+    ops: list[Op]
+    is_kept: bool = False
 
 
 class Work(Protocol):
@@ -57,6 +69,7 @@ class CpuWorker(Executor):
         self, device: str, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None
     ) -> None:
         super().__init__(threads, n_rows, slices, trace, "h264lite" if device == HOST else f"h264lite {device}")
+        self._team = threads - threads // FREE
         self.device = device
         self.doing = ""  # the stages of the last call, for messages
         self.abandoned = False  # its threads hang and cannot be ended
@@ -67,7 +80,7 @@ class CpuWorker(Executor):
     def work(self, names: Sequence[str], row0: int, row1: int, state: State) -> Seconds:
         """Run one step of stages on rows [row0, row1). Returns the wall seconds of each."""
         if (row0, row1) not in self._spans:
-            self._spans[row0, row1] = self._spans_of(row0, row1)
+            self._spans[row0, row1] = self._spans_of(row0, row1, self._team)
         times: Seconds = []
         begin = time.perf_counter()
         self._worker_pool.run([self._split(names, state, times, self._spans[row0, row1])])
@@ -79,20 +92,24 @@ class CpuWorker(Executor):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether steps run as compiled calls where that is possible (`work_compiled`)."""
+        """Whether steps run as compiled calls where that is possible (`sharing`)."""
         return not self.is_compared
 
     def steps_of(self, group: Group) -> list[list[Span]]:
         """The parts of a group's step, each stages with their spans."""
-        return self.parts(group.stages, self._spans_of(group.row0, group.row1))
+        return self.parts(group.stages, self._spans_of(group.row0, group.row1, self._team))
 
-    def work_compiled(self, compiled: CompiledFrame, words: np.ndarray, step: int, names: Sequence[str]) -> Seconds:
-        """`work` for one step of compiled calls, which has the stages `names`."""
-        seconds = dict.fromkeys(names, 0.0)
-        share = self._worker_pool.run_steps if self.has_threads else None
-        begin = time.perf_counter()
-        compiled.run(words, seconds, self._at_once, self._trace, share, step)
-        return _shares(seconds, time.perf_counter() - begin)
+    def sharing(self, steps: CompiledSteps | None) -> AbstractContextManager[None]:
+        """Around a frame: threads take part in its steps as they are opened, so that none is woken for each."""
+        return nullcontext() if steps is None else self._worker_pool.sharing(steps, self._team)
+
+    def seconds_by_step(self, compiled: CompiledFrame, steps: CompiledSteps) -> list[dict[str, float]]:
+        """Those of stages in the steps of a frame, which were run."""
+        return compiled.seconds_by_step(steps, self._trace)
+
+    def begin(self, function: Callable[[], object]) -> Task[object]:
+        """A task that a free thread runs before others; without threads its result runs it."""
+        return self._worker_pool.submit(function, urgent=True)
 
     def start(self, work: Callable[[], None]) -> None:
         """Run `work` on a thread of this worker, which counts as one of its threads."""
@@ -142,6 +159,7 @@ class GpuWorker(GpuMemory):
         self._pool: list[Event] = []  # events recorded after operations, by index of the operation
         self._timed: list[Op] = []  # operations of the frame that is being issued, in the order of the clock's spans
         self.clocked, self.traced, self.trace = False, trace is not None, trace
+        self.unread = False  # times of kept events are not read yet
         self._late_upload: Event | None = None
         with gpu:
             self.streams = {name: gpu.stream() for name in (MAIN, H2D, D2H)}
@@ -153,32 +171,37 @@ class GpuWorker(GpuMemory):
                 gpu.record(event, self.streams[MAIN])
 
     # ---- a frame
-    def begin(self, number: int, clocked: bool) -> None:
+    def begin(self, number: int, clocked: bool, may_record: bool) -> None:
         """Order frame `number` after the frames before; its source may be uploaded while the frame before is in the loop.
 
-        Arrays of one frame exist FRAMES_ON_DEVICE times; arrays between stages, and references, exist once.
+        Arrays of one frame exist FRAMES_ON_DEVICE times; arrays between stages, and references, exist once. may_record: the
+        calls of the frame, so that events of its clock stay.
         """
         gpu, before = self.gpu, self._frame_ends[(number - 1) % FRAMES_ON_DEVICE]
         self.clocked = clocked
+        self._clock.keep(clocked and may_record)
         self._late_upload = before[MAIN]  # event that uploads other than sources wait for
         gpu.wait(self.streams[MAIN], before[H2D])
         gpu.wait(self.streams[MAIN], self._frame_ends[(number + 1) % FRAMES_ON_DEVICE][D2H])  # frame number - 2
+
+    def begin_copies(self, number: int) -> None:
+        """The same for the streams of copies."""
+        gpu, before = self.gpu, self._frame_ends[(number - 1) % FRAMES_ON_DEVICE]
         gpu.wait(self.streams[H2D], self._frame_ends[number % FRAMES_ON_DEVICE][MAIN])
         gpu.wait(self.streams[H2D], self._frame_ends[number % FRAMES_ON_DEVICE][D2H])
         for name in (MAIN, H2D):
             gpu.wait(self.streams[D2H], before[name])
 
-    def issue(self, op: Op, number: int, events: Mapping[int, Event], work: Work) -> None:
-        """Issue an operation to its stream, after the operations of other streams that it needs (`events`)."""
+    def issue(self, op: Op, number: int, after: Iterable[Event], work: Work) -> None:
+        """Issue an operation to its stream, after events of other streams."""
         gpu = self.gpu
         track = MAIN if isinstance(op, Run) else H2D if op.target == self.device else D2H
         stream = self.streams[track]
         if track == H2D and self._late_upload is not None and isinstance(op, Copy) and op.array[0] not in SOURCES:
             gpu.wait(stream, self._late_upload)
             self._late_upload = None
-        for need in op.needs:
-            if need in events:
-                gpu.wait(stream, events[need])
+        for event in after:
+            gpu.wait(stream, event)
         before = self._clock.begin(stream) if self.clocked else None
         if isinstance(op, Run):
             stage = STAGES[op.stage]
@@ -206,29 +229,35 @@ class GpuWorker(GpuMemory):
         """Record the event after the downloads that the host waits for before the next frame."""
         return self.gpu.record(self._refs_copied[number % FRAMES_ON_DEVICE], self.streams[D2H])
 
-    def end(self, number: int, downloaded: Event) -> tuple[Event, list[TimedSpan], list[Op]]:
-        """After the last operation. Returns `downloaded`, recorded after all downloads, the spans and the timed
-        operations."""
+    def end_copies(self, number: int) -> None:
+        """After the last operation: later frames wait for it by the events that this records."""
         gpu, ends = self.gpu, self._frame_ends[number % FRAMES_ON_DEVICE]
         for name in (MAIN, H2D):
             gpu.record(ends[name], self.streams[name])
             gpu.wait(self.streams[D2H], ends[name])
-        gpu.record(downloaded, self.streams[D2H])
         gpu.record(ends[D2H], self.streams[D2H])
-        spans, timed, self._timed = self._clock.take(), self._timed, []
-        return downloaded, spans, timed
+
+    def end(self, downloaded: Event) -> tuple[Event, Timed]:
+        """After that. Returns `downloaded`, recorded after all downloads, and the timed operations."""
+        self.gpu.record(downloaded, self.streams[D2H])
+        timed, self._timed = Timed(self._clock.take(), self._timed, self._clock.keeps), []
+        self.unread = self.unread or timed.is_kept
+        return downloaded, timed
 
     def uploaded(self, number: int) -> Event:
         """The event after the last upload of a frame."""
         return self._frame_ends[number % FRAMES_ON_DEVICE][H2D]
 
-    def seconds(self, spans: list[TimedSpan], timed: list[Op]) -> list[tuple[Op, float]]:
+    def seconds(self, timed: Timed) -> list[tuple[Op, float]]:
         """Seconds of timed operations that have ended."""
-        timed_ops = [(op, self.gpu.seconds(before, after)) for op, (_, _, before, after, _) in zip(timed, spans)]
-        if self.traced:
+        spans, ops, is_kept = timed
+        timed_ops = [(op, self.gpu.seconds(span.before, span.after)) for op, span in zip(ops, spans)]
+        if is_kept:
+            self.unread = False
+        elif self.traced:
             self._clock.resolve(spans)
         else:
-            self._clock.free += [event for _, _, before, after, _ in spans for event in (before, after)]
+            self._clock.free += [event for span in spans for event in (span.before, span.after)]
         return timed_ops
 
     # ---- frames that are already on the GPU

@@ -141,7 +141,7 @@ def test_recorded_calls(gpu, options, monkeypatch):  # noqa: F811
     """Frames whose driver calls are replayed, since no operation is measured, as of all frames but one in eight: the calls
     are those that would be made, and so are the bytes.
     """
-    monkeypatch.setattr(HybridExecutor, "_is_measured", lambda *_: False)
+    monkeypatch.setattr(HybridExecutor, "_is_due", lambda *_: False)
     equal, issue_ready = [], HybridExecutor._issue_ready
 
     def compared(self, run):
@@ -189,7 +189,7 @@ def test_plans_that_change(gpu, seed, monkeypatch):  # noqa: F811
             self.change(Plan.complete(devices, height, rows_of(stages, devices, height, rows)))
 
     monkeypatch.setattr(Adaptation, "learn", change)
-    monkeypatch.setattr(HybridExecutor, "_is_measured", lambda *_: rng.random() < measures / 2)
+    monkeypatch.setattr(HybridExecutor, "_is_due", lambda *_: rng.random() < measures / 2)
     width, height = rng.choice(((34, 66), (17, 49)))
     clip = round_trip.noise_clip(width, height, 5, seed)
     fading = [tuple((plane * (1 - k / 80)).astype(np.uint8) for plane in clip[k % 5]) for k in range(rng.randrange(12, 36))]
