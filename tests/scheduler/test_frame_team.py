@@ -1,4 +1,4 @@
-"""Threads take part in the compiled steps of frame after frame, wait at gates, and run tasks: a FrameTeam, and fewer threads."""
+"""Threads take part in compiled steps frame by frame, wait at gates, run tasks: a FrameTeam, and fewer threads."""
 
 import threading
 import time
