@@ -9,7 +9,7 @@ import threading
 import numpy as np
 
 from ...jit.address_calls import MOST_WORDS, address_of, call_words, nanoseconds
-from ...jit.atomics import add, fetch_add, load_acquire, take_one, wait_until
+from ...jit.atomics import add, fetch_add, load_acquire, store_release, take_one, wait_until
 from ...jit.kernel import OneVersion, helper, kernel
 from .parallel_steps import LINE, PATIENCE_NS, ROUNDS, CompiledSteps, take_part
 
@@ -63,13 +63,14 @@ def open_frame(frame, posts, rounds, team, address, calls, words, parts, steps, 
 
     address: of take_part for these arrays.
     """
+    fetch_add(frame, OPEN, 0)  # who closed the last frame did it before the look at those inside
     if not wait_until(frame, INSIDE, 0, rounds):
         return False
     at = _add_words(frame, _add_words(frame, _add_words(frame, WORDS, calls), words), parts)
     at = _add_words(frame, _add_words(frame, _add_words(frame, at, steps), counters), times)
     frame[N_WORDS] = at + 1 - WORDS  # and the thread
     frame[ADDRESS], frame[TEAM], frame[JOINED] = address, team, 0
-    fetch_add(frame, OPEN, 1)
+    store_release(frame, OPEN, np.int64(1))
     fetch_add(posts, 0, 1)
     return True
 
@@ -84,7 +85,7 @@ class FrameTeam:
         self.posts = np.zeros(3 * LINE, np.int64)  # the first: how often there was something new
         self.names: dict[int, str] = {}  # of threads, by their number
         self._frame = np.zeros(WORDS + MOST_WORDS, np.int64)
-        self._steps: CompiledSteps | None = None  # of the last frame: threads may still read its arrays
+        self._kept: list[CompiledSteps] = []  # this frame and the one before: a thread that leaves still reads its arrays
         self._address = 0  # of take_part
 
     def post(self, wanted: int) -> None:
@@ -98,13 +99,13 @@ class FrameTeam:
         steps.threads = self.names
         if not self._address:
             self._address = address_of(take_part, (*steps.arguments, 0))
+        self._kept = [*self._kept[-1:], steps]
         while not _open_frame.call(self._frame, self.posts, ROUNDS, team, self._address, *steps.arguments):
             pass
-        self._steps = steps
 
     def close(self) -> None:
         """No more threads join."""
-        add(self._frame, OPEN, -1)
+        self._frame[OPEN] = 0
 
     def serve(self, seen: int, mine: np.ndarray) -> int:
         """See the kernel, by this thread."""
